@@ -1,0 +1,3 @@
+from asr.cli import main
+
+main()

@@ -1,0 +1,211 @@
+"""The shared attention core: scaled dot-product attention, multi-head attention and its key-value cache.
+
+Encoder, decoder and ViT are built on this file and on no other attention. Formulas: Vaswani et al. 2017, "Attention
+is all you need", section 3.2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+Rotate = Callable[[Tensor, Tensor], Tensor]
+"""Turns `(batch, heads, time, d_k)` by positions `(batch or 1, time)`: a rotary encoding."""
+
+
+def attention(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    scale: float | None = None,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    return_weights: bool = False,
+) -> Tensor | tuple[Tensor, Tensor]:
+    """Scaled dot-product attention: softmax(scale * Q K^T + bias) V over the keys that `mask` allows.
+
+    Args:
+        q: queries `(..., queries, d_k)`.
+        k: keys `(..., keys, d_k)`.
+        v: values `(..., keys, d_v)`.
+        scale: the softargmax's beta; default `1 / sqrt(d_k)`, which keeps unit-variance scores.
+        mask: boolean, True = may attend, broadcastable to `(..., queries, keys)`.
+        bias: added to the scaled scores, broadcastable to `(..., queries, keys)`.
+        return_weights: take the explicit path and return `(output, weights)` too.
+
+    Returns:
+        `(..., queries, d_v)`, and with `return_weights` the weights `(..., queries, keys)`. A query that may attend
+        nowhere yields zeros.
+    """
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    if return_weights:
+        scores = scale * (q @ k.transpose(-2, -1))
+        if bias is not None:
+            scores = scores + bias
+        if mask is None:
+            weights = scores.softmax(-1)
+        else:
+            weights = scores.masked_fill(~mask, -math.inf).softmax(-1).masked_fill(~mask.any(-1, keepdim=True), 0)
+        return weights @ v, weights
+    if bias is None:
+        out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
+    else:
+        additive = bias if mask is None else torch.where(mask, bias, -math.inf)
+        out = F.scaled_dot_product_attention(q, k, v, attn_mask=additive.to(q.dtype), scale=scale)
+    return out if mask is None else out.masked_fill(~mask.any(-1, keepdim=True), 0)
+
+
+@dataclass
+class KeyValueCache:
+    """Projected keys and values of the positions that later queries may still see: a preallocated ring per row.
+
+    One cache serves all layers of a stack. The slot of a position is `position % capacity`, so a ring of left context
+    + chunk positions never loses a key that a query of the chunk may see. Appending changes the cache in place.
+
+    Attributes:
+        keys: `(batch, layers, heads, capacity, d_k)`.
+        values: `(batch, layers, heads, capacity, d_k)`.
+        positions: `(batch, capacity)`, the absolute position in each slot, -1 where empty.
+        used: number of leading slots that may hold something (in any row).
+    """
+
+    keys: Tensor
+    values: Tensor
+    positions: Tensor = field(metadata={"empty": -1})
+    used: int = 0
+
+    @classmethod
+    def empty(cls, batch: int, layers: int, heads: int, capacity: int, head_dim: int, like: Tensor) -> KeyValueCache:
+        """A cache that holds nothing, with the dtype and device of `like`."""
+        shape = (batch, layers, heads, capacity, head_dim)
+        positions = torch.full((batch, capacity), -1, dtype=torch.int64, device=like.device)
+        return cls(like.new_zeros(shape), like.new_zeros(shape), positions)
+
+    @property
+    def capacity(self) -> int:
+        return self.positions.shape[1]
+
+    def claim(self, positions: Tensor) -> Tensor:
+        """Reserves the slots `(batch, time)` of new absolute positions `(batch, time)`; at most `capacity` at once."""
+        if positions.shape[1] > self.capacity:
+            raise ValueError(f"{positions.shape[1]} positions do not fit in a cache of {self.capacity}")
+        slots = positions % self.capacity
+        self.positions.scatter_(1, slots, positions)
+        self.used = min(self.capacity, self.used + positions.shape[1])
+        return slots
+
+    def append(self, layer: int, k: Tensor, v: Tensor, slots: Tensor) -> tuple[Tensor, Tensor]:
+        """Stores one layer's keys and values `(batch, heads, time, d_k)` in claimed slots.
+
+        Returns that layer's keys and values `(batch, heads, used, d_k)`; their positions are `positions[:, :used]`.
+        """
+        index = slots[:, None, :, None].expand_as(k)
+        self.keys[:, layer].scatter_(2, index, k)
+        self.values[:, layer].scatter_(2, index, v)
+        return self.keys[:, layer, :, : self.used], self.values[:, layer, :, : self.used]
+
+    def truncate(self, length: int) -> None:
+        """Forgets the positions from `length` on, in a cache that has not wrapped around."""
+        self.positions[:, length:] = -1
+        self.used = min(self.used, length)
+
+
+class MultiHeadAttention(nn.Module):
+    """Multi-head attention: self-attention (with or without a cache and masks) or cross-attention.
+
+    Self-attention projects queries, keys and values with one matrix `qkv` (rows: all queries, all keys, all values;
+    inside each, heads in order); cross-attention has `q` and `kv`.
+
+    Args:
+        d_model: width of inputs and outputs.
+        heads: number of heads.
+        head_dim: d_k; default `d_model / heads`.
+        cross: keys and values come from a memory.
+        bias: the projections have biases.
+        rotary: turns queries and keys by their absolute positions.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        heads: int,
+        *,
+        head_dim: int | None = None,
+        cross: bool = False,
+        bias: bool = False,
+        rotary: Rotate | None = None,
+    ) -> None:
+        super().__init__()
+        if head_dim is None and d_model % heads:
+            raise ValueError(f"d_model {d_model} is not a multiple of {heads} heads")
+        self.heads, self.head_dim, self.cross = heads, head_dim or d_model // heads, cross
+        inner = self.heads * self.head_dim
+        if cross:
+            self.q = nn.Linear(d_model, inner, bias=bias)
+            self.kv = nn.Linear(d_model, 2 * inner, bias=bias)
+        else:
+            self.qkv = nn.Linear(d_model, 3 * inner, bias=bias)
+        self.proj = nn.Linear(inner, d_model, bias=bias)
+        self.rotary = rotary
+
+    def _split(self, x: Tensor, parts: int) -> tuple[Tensor, ...]:
+        """`(batch, time, parts * heads * d_k)` -> parts of `(batch, heads, time, d_k)`."""
+        batch, time, _ = x.shape
+        return x.view(batch, time, parts, self.heads, self.head_dim).permute(2, 0, 3, 1, 4).unbind(0)
+
+    def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values `(batch, heads, keys, d_k)` of a memory `(batch, keys, d_model)`, for cross-attention."""
+        k, v = self._split(self.kv(memory), 2)
+        return k, v
+
+    def forward(
+        self,
+        x: Tensor,
+        *,
+        memory: tuple[Tensor, Tensor] | None = None,
+        positions: Tensor | None = None,
+        mask: Tensor | None = None,
+        bias: Tensor | None = None,
+        cache: KeyValueCache | None = None,
+        layer: int = 0,
+        slots: Tensor | None = None,
+        return_weights: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """Attends from `x`.
+
+        Args:
+            x: `(batch, time, d_model)`.
+            memory: projected keys and values (`project_memory`), for cross-attention.
+            positions: absolute positions `(batch or 1, time)`, needed with a rotary encoding.
+            mask: boolean, broadcastable to `(batch, heads, time, keys)`; True = may attend.
+            bias: broadcastable to `(batch, heads, time, keys)`.
+            cache: keys and values of earlier positions; those of the first `slots.shape[1]` positions of `x` are
+                stored, the others (look-ahead) are attended to after the cached ones and forgotten.
+            layer: which layer of the cache.
+            slots: where to store, from `cache.claim`.
+
+        Returns:
+            `(batch, time, d_model)`, and with `return_weights` the weights `(batch, heads, time, keys)`.
+        """
+        if self.cross:
+            (q,) = self._split(self.q(x), 1)
+            k, v = memory
+        else:
+            q, k, v = self._split(self.qkv(x), 3)
+            if self.rotary is not None:
+                q, k = self.rotary(q, positions), self.rotary(k, positions)
+            if cache is not None:
+                own = slots.shape[1]
+                past_k, past_v = cache.append(layer, k[:, :, :own], v[:, :, :own], slots)
+                k = torch.cat([past_k, k[:, :, own:]], 2) if own < k.shape[2] else past_k
+                v = torch.cat([past_v, v[:, :, own:]], 2) if own < v.shape[2] else past_v
+        out = attention(q, k, v, mask=mask, bias=bias, return_weights=return_weights)
+        out, weights = out if return_weights else (out, None)
+        out = self.proj(out.transpose(1, 2).flatten(2))
+        return (out, weights) if return_weights else out

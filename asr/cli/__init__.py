@@ -1,0 +1,39 @@
+"""The command line: one small file a command. Heavy modules are imported when a command runs, not before."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from asr.cli.train import train
+from asr.errors import AsrError
+
+app = typer.Typer(
+    name="asr",
+    help="Streaming speech recognition: words while you speak, finals when an utterance has ended.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(train)
+
+
+@app.callback()
+def _app() -> None:
+    pass
+
+
+def main() -> None:
+    """Entry point. Status 0 = done, 1 = some inputs failed, 2 = wrong usage or nothing that could be done."""
+    try:
+        app()
+    except AsrError as error:
+        print(f"asr: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)

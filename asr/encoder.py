@@ -1,0 +1,227 @@
+"""The streaming encoder: strided convolutions, transformer blocks over chunks with look-ahead, and the CTC branch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from asr.attention import KeyValueCache
+from asr.masks import FULL_CONTEXT, ChunkLayout, combine, padding_mask
+from asr.positions import Rotary, relative_bucket
+from asr.streaming import reset_rows
+from asr.transformer import Block
+
+SUBSAMPLING = 3  # frames a position: stride of the stem
+
+
+@dataclass(frozen=True)
+class EncoderConfig:
+    """Sizes of the encoder.
+
+    Attributes:
+        mels: width of the input frames.
+        d_model: width of the blocks.
+        heads: attention heads.
+        inner: inner width of the feed-forward networks.
+        layers: blocks up to the memory.
+        ctc_layers: further blocks of the CTC branch.
+        vocabulary: CTC outputs, the blank (0) included.
+        left_context: positions before a chunk that it may attend to.
+        rotary_dim: values of each head that the rotary encoding turns.
+        rotary_base: its base.
+        buckets: buckets of the relative bias.
+        dropout: in training.
+    """
+
+    mels: int = 80
+    d_model: int = 416
+    heads: int = 8
+    inner: int = 1664
+    layers: int = 8
+    ctc_layers: int = 1
+    vocabulary: int = 257
+    left_context: int = 250
+    rotary_dim: int = 32
+    rotary_base: float = 10000.0
+    buckets: int = 64
+    dropout: float = 0.0
+
+
+@dataclass
+class StemState:
+    """Inputs that the convolutions still reach back to: `(batch, mels, 4)` and `(batch, d_model, 3)`."""
+
+    frames: Tensor
+    hidden: Tensor
+
+
+class Stem(nn.Module):
+    """Log-mel frames -> positions, three frames each; position m depends on frames up to 3 m + 2."""
+
+    def __init__(self, mels: int, d_model: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv1d(mels, d_model, 5)
+        self.conv2 = nn.Conv1d(d_model, 2 * d_model, 6, stride=SUBSAMPLING)
+        self.conv3 = nn.Conv1d(2 * d_model, d_model, 1)
+
+    def start(self, batch: int, like: Tensor) -> StemState:
+        return StemState(
+            like.new_zeros(batch, self.conv1.in_channels, 4), like.new_zeros(batch, self.conv2.in_channels, 3)
+        )
+
+    def forward(self, frames: Tensor, state: StemState | None = None, own: int | None = None) -> tuple[Tensor, StemState]:
+        """Scaled frames `(batch, 3 n, mels)` -> `(batch, n, d_model)`.
+
+        Only the first `own` positions (default: all) move the state; later ones are look-ahead and will come again.
+        """
+        if frames.shape[1] % SUBSAMPLING:
+            raise ValueError(f"the stem reads whole positions of {SUBSAMPLING} frames, not {frames.shape[1]} frames")
+        state = self.start(frames.shape[0], frames) if state is None else state
+        kept = frames.shape[1] if own is None else own * SUBSAMPLING
+        x = torch.cat([state.frames, frames.transpose(1, 2)], 2)
+        h = torch.cat([state.hidden, F.gelu(self.conv1(x))], 2)
+        state = StemState(x[:, :, kept : kept + 4], h[:, :, kept : kept + 3])
+        return F.gelu(self.conv3(F.gelu(self.conv2(h)))).transpose(1, 2), state
+
+
+@dataclass
+class EncoderOutput:
+    """What the encoder says of a stretch of positions.
+
+    Attributes:
+        memory: `(batch, positions, d_model)`, for the attention decoder.
+        log_probs: `(batch, positions, vocabulary)`, CTC.
+        lengths: `(batch,)` positions that are no padding.
+    """
+
+    memory: Tensor
+    log_probs: Tensor
+    lengths: Tensor
+
+
+@dataclass
+class EncoderState:
+    """Where a stream stands. All tensors have a leading batch dimension: rows are streams.
+
+    Attributes:
+        stem: what the convolutions reach back to.
+        cache: keys and values of the left context.
+        position: `(batch,)` absolute number of the next position.
+    """
+
+    stem: StemState
+    cache: KeyValueCache
+    position: Tensor
+
+    def reset(self, rows: Sequence[int]) -> None:
+        """Makes rows fresh, at any time; the others go on."""
+        reset_rows(self, rows)
+
+
+def next_window(frames: int, chunk: int, look_ahead: int, final: bool) -> tuple[int, int]:
+    """How many positions to compute and to emit when `frames` are pending: `(window, own)`; `(0, 0)` = wait."""
+    positions = frames // SUBSAMPLING
+    if positions >= chunk + look_ahead or (final and positions):
+        return min(positions, chunk + look_ahead), min(positions, chunk)
+    return 0, 0
+
+
+class StreamingEncoder(nn.Module):
+    """Frames -> memory and CTC log-probabilities: `forward` one chunk with its followers, `encode` whole utterances in
+    one masked pass. Both run the same blocks.
+    """
+
+    def __init__(self, config: EncoderConfig) -> None:
+        super().__init__()
+        self.config = c = config
+        self.stem = Stem(c.mels, c.d_model)
+        rotary = Rotary(c.rotary_dim, c.rotary_base)
+        self.blocks = nn.ModuleList(
+            Block(c.d_model, c.heads, c.inner, rotary=rotary, buckets=c.buckets, dropout=c.dropout)
+            for _ in range(c.layers + c.ctc_layers)
+        )
+        self.norm_memory = nn.LayerNorm(c.d_model, bias=False)
+        self.norm_ctc = nn.LayerNorm(c.d_model, bias=False)
+        self.ctc = nn.Linear(c.d_model, c.vocabulary)
+
+    def start(self, batch: int = 1, chunk: int = 13) -> EncoderState:
+        """The state of streams that will come in chunks of at most `chunk` positions."""
+        c, like = self.config, self.ctc.weight
+        cache = KeyValueCache.empty(
+            batch, len(self.blocks), c.heads, c.left_context + chunk, c.d_model // c.heads, like
+        )
+        position = torch.zeros(batch, dtype=torch.int64, device=like.device)
+        return EncoderState(self.stem.start(batch, like), cache, position)
+
+    def forward(
+        self, frames: Tensor, state: EncoderState | None = None, own: int | None = None
+    ) -> tuple[EncoderOutput, EncoderState]:
+        """One chunk of scaled frames `(batch, 3 n, mels)`: emits its first `own` positions, the others look ahead.
+
+        `own` None emits all. The state that is passed in is consumed: its cache is changed in place.
+        """
+        own = frames.shape[1] // SUBSAMPLING if own is None else own
+        state = self.start(frames.shape[0], own) if state is None else state
+        x, stem = self.stem(frames, state.stem, own)
+        start = state.position[:, None]
+        positions = start + torch.arange(x.shape[1], device=x.device)
+        slots = state.cache.claim(positions[:, :own])
+        keys = torch.cat([state.cache.positions[:, : state.cache.used], positions[:, own:]], 1)
+        mask = (keys >= 0) & (keys >= start - self.config.left_context)
+        bucket = relative_bucket(positions[:, :, None] - keys[:, None], self.config.buckets)
+        output = self._run(x, positions, mask[:, None, None], bucket, cache=state.cache, slots=slots, own=own)
+        return output, EncoderState(stem, state.cache, state.position + own)
+
+    def encode(
+        self, frames: Tensor, lengths: Tensor | None = None, *, chunk: int = FULL_CONTEXT, look_ahead: int = 0
+    ) -> EncoderOutput:
+        """Whole utterances in one masked pass: what `forward` gives chunk by chunk, or full context (the default).
+
+        Args:
+            frames: scaled, `(batch, time, mels)`.
+            lengths: `(batch,)` frames of each row; default: all.
+            chunk: positions a chunk.
+            look_ahead: positions after the chunk that it may see.
+        """
+        batch, time, _ = frames.shape
+        size = time // SUBSAMPLING
+        positions_of = torch.full((batch,), time, device=frames.device) if lengths is None else lengths
+        positions_of = positions_of // SUBSAMPLING
+        x, _ = self.stem(frames[:, : size * SUBSAMPLING])
+        valid = None if lengths is None else padding_mask(positions_of, size)
+        if chunk >= size:
+            index, own, mask = torch.arange(size, device=x.device), None, None
+        else:
+            layout = ChunkLayout.build(size, chunk, look_ahead, self.config.left_context, x.device)
+            index, own, mask = layout.index, layout.own, layout.mask
+            x = x[:, index]
+            valid = None if valid is None else valid[:, index]
+        bucket = relative_bucket(index[:, None] - index[None], self.config.buckets)[None]
+        mask = combine(mask, None if valid is None else valid[:, None, None])
+        output = self._run(x, index[None], mask, bucket)
+        if own is not None:
+            output = EncoderOutput(output.memory[:, own], output.log_probs[:, own], positions_of)
+        return replace(output, lengths=positions_of)
+
+    def _run(
+        self,
+        x: Tensor,
+        positions: Tensor,
+        mask: Tensor | None,
+        bucket: Tensor,
+        cache: KeyValueCache | None = None,
+        slots: Tensor | None = None,
+        own: int | None = None,
+    ) -> EncoderOutput:
+        """Blocks, norms and output layer; emits the first `own` positions (default: all)."""
+        memory = x
+        for layer, block in enumerate(self.blocks):
+            x = block(x, positions=positions, mask=mask, bucket=bucket, cache=cache, layer=layer, slots=slots)
+            if layer + 1 == self.config.layers:
+                memory = self.norm_memory(x[:, :own])
+        log_probs = self.ctc(self.norm_ctc(x[:, :own])).float().log_softmax(-1)
+        return EncoderOutput(memory, log_probs, torch.full((x.shape[0],), memory.shape[1], device=x.device))

@@ -1,0 +1,106 @@
+"""Encodings of position: relative bias, rotary, sinusoidal and learned (in one and two dimensions)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+def relative_bucket(relative: Tensor, buckets: int = 64, exact: int = 16, furthest: int = 400) -> Tensor:
+    """The bucket of each relative position `query - key`, after T5 (Raffel et al. 2020, section 2.1).
+
+    Half of the buckets are for the past (r >= 0), half for the future. In each half, distances below `exact` have a
+    bucket of their own, larger ones share buckets that widen logarithmically up to `furthest`, the last takes the rest.
+    """
+    half = buckets // 2
+    distance = relative.abs()
+    ratio = torch.log(distance.clamp(min=exact).double() / exact) / math.log(furthest / exact)
+    far = exact + (ratio * (half - exact)).long()
+    return torch.where(distance < exact, distance, far.clamp(max=half - 1)) + half * (relative < 0)
+
+
+class RelativeBias(nn.Module):
+    """A learned bias per head and bucket of relative position, added to the scaled scores.
+
+    A function of (query position - key position) and of nothing else.
+    """
+
+    def __init__(self, heads: int, buckets: int = 64) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(heads, buckets))
+
+    @property
+    def buckets(self) -> int:
+        return self.weight.shape[1]
+
+    def forward(self, bucket: Tensor) -> Tensor:
+        """Bias `(batch, heads, queries, keys)` for bucket indices `(batch, queries, keys)` (`relative_bucket`)."""
+        if torch.is_grad_enabled() and self.weight.requires_grad:
+            # A gather's backward adds up millions of scattered elements; a product with one-hot rows is many times
+            # faster to differentiate.
+            one_hot = F.one_hot(bucket, self.buckets).to(self.weight.dtype)
+            return torch.einsum("bqkn,hn->bhqk", one_hot, self.weight)
+        return self.weight[:, bucket].transpose(0, 1)
+
+
+class Rotary:
+    """Rotary encoding (Su et al. 2021) of the first `dim` values of a head, in interleaved pairs (0, 1), (2, 3), ...
+
+    Pair i turns by `position * base ** (-2 i / dim)`. Angles are computed in float64, so that positions of hours of
+    stream stay exact.
+    """
+
+    def __init__(self, dim: int, base: float = 10000.0) -> None:
+        self.dim, self.base = dim, base
+
+    def turn(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosines and sines `(..., dim / 2)` in float64 of integer positions `(...)`."""
+        exponent = torch.arange(0, self.dim, 2, dtype=torch.float64, device=positions.device) / self.dim
+        angle = positions.double()[..., None] * self.base**-exponent
+        return angle.cos(), angle.sin()
+
+    def __call__(self, x: Tensor, positions: Tensor) -> Tensor:
+        """Turns `x` `(batch, heads, time, d_k)` by absolute `positions` `(batch or 1, time)`."""
+        cos, sin = (part.to(x.dtype).unsqueeze(1) for part in self.turn(positions))
+        even, odd, rest = x[..., 0 : self.dim : 2], x[..., 1 : self.dim : 2], x[..., self.dim :]
+        turned = torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
+        return torch.cat([turned, rest], -1)
+
+
+def sinusoidal(positions: Tensor, dim: int, base: float = 10000.0) -> Tensor:
+    """Sinusoidal encoding `(..., dim)` of positions `(...)`: sines in even, cosines in odd places (Vaswani et al. 2017)."""
+    if dim % 2:
+        raise ValueError(f"a sinusoidal encoding needs an even width, not {dim}")
+    cos, sin = Rotary(dim, base).turn(positions)
+    return torch.stack([sin, cos], -1).flatten(-2).float()
+
+
+class LearnedPositions(nn.Module):
+    """A learned vector for each position of a line or of a grid, interpolated to other sizes.
+
+    Args:
+        size: `(length,)` or `(height, width)` of the trained grid.
+        dim: width of the vectors.
+    """
+
+    def __init__(self, size: tuple[int, ...], dim: int) -> None:
+        super().__init__()
+        if len(size) not in (1, 2):
+            raise ValueError(f"positions are learned on a line or a grid, not in {len(size)} dimensions")
+        self.weight = nn.Parameter(torch.empty(*size, dim))
+        nn.init.trunc_normal_(self.weight, std=0.02)
+
+    def forward(self, *size: int) -> Tensor:
+        """Vectors `(*size, dim)`: the trained ones, or interpolated (linear on a line, bicubic on a grid)."""
+        trained = tuple(self.weight.shape[:-1])
+        size = size or trained
+        if len(size) != len(trained):
+            raise ValueError(f"{len(size)}-dimensional positions asked of {len(trained)}-dimensional ones")
+        if size == trained:
+            return self.weight
+        mode = "linear" if len(trained) == 1 else "bicubic"
+        grid = self.weight.movedim(-1, 0)[None]
+        return F.interpolate(grid, size=size, mode=mode, align_corners=False)[0].movedim(0, -1)

@@ -1,0 +1,101 @@
+"""Text <-> pieces: SentencePiece for the CTC branch, a byte-fallback vocabulary for the attention decoder."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from asr.errors import ModelError
+
+SPACE = "\u2581"  # how SentencePiece writes a space
+
+
+class CtcTokenizer:
+    """SentencePiece pieces as CTC outputs: output 0 is the blank, output i + 1 is piece i."""
+
+    blank = 0
+
+    def __init__(self, model: bytes) -> None:
+        from sentencepiece import SentencePieceProcessor
+
+        self.model = model
+        self._processor = SentencePieceProcessor(model_proto=model)
+
+    @classmethod
+    def load(cls, path: Path) -> CtcTokenizer:
+        """Reads a SentencePiece model file; ModelError when there is none."""
+        try:
+            return cls(path.read_bytes())
+        except (OSError, RuntimeError) as error:
+            raise ModelError(f"{path}: not a SentencePiece model") from error
+
+    @classmethod
+    def train(cls, texts: Iterable[str], pieces: int) -> CtcTokenizer:
+        """A unigram model of at most `pieces` pieces over texts; fewer where the texts do not support that many."""
+        import io
+
+        from sentencepiece import SentencePieceTrainer
+
+        out = io.BytesIO()
+        SentencePieceTrainer.train(
+            sentence_iterator=iter(texts),
+            model_writer=out,
+            vocab_size=pieces,
+            model_type="unigram",
+            character_coverage=1.0,
+            hard_vocab_limit=False,
+            bos_id=-1,
+            eos_id=-1,
+            minloglevel=2,
+        )
+        return cls(out.getvalue())
+
+    def __len__(self) -> int:
+        """Number of CTC outputs, the blank included."""
+        return self._processor.get_piece_size() + 1
+
+    def encode(self, text: str) -> list[int]:
+        return [piece + 1 for piece in self._processor.encode(text)]
+
+    def decode(self, outputs: Sequence[int]) -> str:
+        """The text of CTC outputs (repeats and blanks already taken out)."""
+        return self._processor.decode([output - 1 for output in outputs if output != self.blank])
+
+    def can_spell(self, text: str) -> bool:
+        """Whether every character of a text is in the vocabulary."""
+        return self._processor.unk_id() not in self._processor.encode(text)
+
+
+class PieceTable:
+    """The decoder's pieces by id, for writing only: bytes are spelled `<0xNN>`, SPACE stands for a space."""
+
+    def __init__(self, pieces: Sequence[str]) -> None:
+        self.pieces = list(pieces)
+        self._bytes = [_piece_bytes(piece) for piece in self.pieces]
+
+    @classmethod
+    def load(cls, path: Path) -> PieceTable:
+        try:
+            return cls(json.loads(path.read_text("utf-8")))
+        except (OSError, ValueError) as error:
+            raise ModelError(f"{path}: not a table of pieces") from error
+
+    def save(self, path: Path) -> None:
+        path.write_text(json.dumps(self.pieces, ensure_ascii=False), "utf-8")
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids; bytes that are no UTF-8 become the replacement character, special pieces nothing."""
+        return b"".join(self._bytes[i] for i in ids if 0 <= i < len(self._bytes)).decode("utf-8", "replace").strip()
+
+
+def _piece_bytes(piece: str) -> bytes:
+    if piece in ("<unk>", "<s>", "</s>"):
+        return b""
+    if re.fullmatch(r"(<0x[0-9A-F]{2}>)+", piece):
+        return bytes(int(code, 16) for code in re.findall(r"<0x(..)>", piece))
+    return piece.replace(SPACE, " ").encode()

@@ -1,0 +1,175 @@
+"""Builds the built-in English model from its two sources and checks it against their reference outputs.
+
+    python scripts/import_seed.py SEED MOONSHINE OUT
+
+SEED holds the encoder and CTC branch (weights.safetensors in half precision, pieces.model, reference.npz). MOONSHINE is
+the folder `models/base-en` of the package moonshine-cpp 0.1.4 (MIT), whose attention decoder is int8 with a scale and an
+offset a tensor: it is stored as it is, without loss. The encoder is stored in int8 with a scale per output channel.
+Needs onnxruntime (its flatbuffers reader) besides the project.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from asr.decoder import DecoderConfig
+from asr.encoder import EncoderConfig
+from asr.features import FeatureConfig, LogMel
+from asr.model import CONFIG, CTC_PIECES, DECODER, DECODER_PIECES, ENCODER, ModelConfig
+from asr.tokenizer import SPACE, PieceTable
+from asr.weights import OFFSET, SCALE, load_weights, quantise_all, save_weights
+
+ABOUT = (
+    "Encoder and CTC branch: distilled from Moonshine base-en (MIT), which was also the warm start. "
+    "Attention decoder: Moonshine base-en's own, int8. See the model card in README.md."
+)
+ONNX_TYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64}
+RENAMED = {  # seed name -> project name
+    "bias": "relative.weight",
+    "qkv.weight": "att.qkv.weight",
+    "proj.weight": "att.proj.weight",
+    "ff1.weight": "ff.up.weight",
+    "ff1.bias": "ff.up.bias",
+    "ff2.weight": "ff.down.weight",
+    "ff2.bias": "ff.down.bias",
+}
+
+
+def encoder_weights(seed: Path) -> dict[str, Tensor]:
+    """The seed's weights in float32 under the project's names."""
+    top = {"norm_tap.weight": "norm_memory.weight", "norm.weight": "norm_ctc.weight"}
+    renamed = {}
+    for name, weight in load_weights(seed / "weights.safetensors").items():
+        if name.startswith("conv"):
+            name = f"stem.{name}"
+        elif name.startswith("blocks."):
+            _, layer, rest = name.split(".", 2)
+            name = f"blocks.{layer}.{RENAMED.get(rest, rest)}"
+        renamed[top.get(name, name)] = weight
+    return renamed
+
+
+class OrtGraph:
+    """Initialisers and matrix products of an ONNX Runtime file."""
+
+    def __init__(self, path: Path) -> None:
+        from onnxruntime.tools.ort_format_model.ort_flatbuffers_py.fbs.InferenceSession import InferenceSession
+
+        self.graph = InferenceSession.GetRootAs(path.read_bytes(), 0).Model().Graph()
+        self.tensors = {}
+        for i in range(self.graph.InitializersLength()):
+            t = self.graph.Initializers(i)
+            shape = [t.Dims(k) for k in range(t.DimsLength())]
+            array = np.array(t.RawDataAsNumpy()).view(ONNX_TYPES[t.DataType()]).reshape(shape)
+            self.tensors[t.Name().decode()] = torch.from_numpy(array)
+
+    def products(self) -> dict[str, str]:
+        """Name of each matrix product in the branch without a cache -> name of its weight."""
+        found = {}
+        for node in (self.graph.Nodes(i) for i in range(self.graph.NodesLength())):
+            for attribute in (node.Attributes(a) for a in range(node.AttributesLength())):
+                if node.OpType() != b"If" or attribute.Name() != b"else_branch":
+                    continue
+                branch = attribute.G()
+                for inner in (branch.Nodes(j) for j in range(branch.NodesLength())):
+                    if inner.OpType() == b"MatMul" and inner.Inputs(1).endswith(b"_add_tensor"):
+                        found[inner.Name().decode()] = inner.Inputs(1).decode().removesuffix("_add_tensor")
+        return found
+
+    def quantised(self, name: str) -> tuple[Tensor, Tensor, Tensor]:
+        """int8 values, scale and offset (a float that is added)."""
+        t = self.tensors
+        return t[f"{name}_quantized"], t[f"{name}_scale"], t[f"{name}_zero_point"]
+
+
+def decoder_weights(moonshine: Path, layers: int) -> dict[str, Tensor]:
+    """The attention decoder as stored: int8 with scales and offsets, under the project's names."""
+    graph = OrtGraph(moonshine / "decoder_model_merged.ort")
+    products = graph.products()
+    stored: dict[str, Tensor] = {}
+
+    def put(name: str, sources: list[str], *, transpose: bool = True) -> None:
+        """Rows of several quantised matrices below each other, each with its own scale and offset."""
+        values, scales, offsets = [], [], []
+        for value, scale, offset in map(graph.quantised, sources):
+            values.append(value.T if transpose else value)
+            scales.append(scale.float().expand(len(values[-1]), 1))
+            offsets.append(offset.float().expand(len(values[-1]), 1))
+        stored[name] = torch.cat(values)
+        stored[name + SCALE], stored[name + OFFSET] = torch.cat(scales), torch.cat(offsets)
+
+    def plain(name: str, source: str) -> None:
+        """A small tensor, dequantised where it was quantised."""
+        if source in graph.tensors:
+            stored[name] = graph.tensors[source].float()
+        else:
+            value, scale, offset = graph.quantised(source)
+            stored[name] = value.float() * scale + offset
+
+    put("embedding.weight", ["model.decoder.embed_tokens.weight_merged_0"], transpose=False)
+    plain("norm.weight", "model.decoder.norm.weight_merged_0")
+    for i in range(layers):
+        weight = lambda name, i=i: products[f"/model/decoder/layers.{i}/{name}/MatMul"]  # noqa: E731
+        block = f"blocks.{i}."
+        put(block + "att.qkv.weight", [weight(f"self_attn/{x}_proj") for x in "qkv"])
+        put(block + "att.proj.weight", [weight("self_attn/dense")])
+        put(block + "cross.q.weight", [weight("encoder_attn/q_proj")])
+        put(block + "cross.kv.weight", [weight(f"encoder_attn/{x}_proj") for x in "kv"])
+        put(block + "cross.proj.weight", [weight("encoder_attn/dense")])
+        put(block + "ff.up.weight", [weight("mlp/up_proj")])
+        put(block + "ff.down.weight", [weight("mlp/down_proj")])
+        for name, source in {
+            "norm_att.weight": "input_layernorm.weight",
+            "norm_cross.weight": "post_attention_layernorm.weight",
+            "norm_ff.weight": "final_layernorm.weight",
+            "ff.up.bias": "mlp.up_proj.bias",
+            "ff.down.bias": "mlp.down_proj.bias",
+        }.items():
+            plain(block + name, f"model.decoder.layers.{i}.{source}_merged_0")
+    return stored
+
+
+def read_pieces(path: Path) -> list[str]:
+    """The decoder's pieces: each a length (two bytes when the first is at least 128) and its bytes."""
+    data, pieces, i = path.read_bytes(), [], 0
+    while i < len(data):
+        size, i = data[i], i + 1
+        if size >= 128:
+            size, i = data[i] * 128 + size - 128, i + 1
+        piece, i = data[i : i + size], i + size
+        try:
+            pieces.append(piece.decode())
+        except UnicodeDecodeError:
+            pieces.append("".join(f"<0x{byte:02X}>" for byte in piece))
+    assert pieces[3:5] == ["\0", "\1"] and SPACE + "the" in pieces
+    return pieces
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("seed", type=Path)
+    parser.add_argument("moonshine", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--float", action="store_true", help="store the encoder in float32, for comparison")
+    args = parser.parse_args()
+    args.out.mkdir(parents=True, exist_ok=True)
+    config = ModelConfig(FeatureConfig(), EncoderConfig(), DecoderConfig(), ABOUT)
+    features = {f"features.{k}": v for k, v in LogMel(config.features).design().state_dict().items()}
+    encoder = encoder_weights(args.seed)
+    save_weights(features | (encoder if args.float else quantise_all(encoder)), args.out / ENCODER)
+    save_weights(decoder_weights(args.moonshine, config.decoder.layers), args.out / DECODER)
+    PieceTable(read_pieces(args.moonshine / "tokenizer.bin")).save(args.out / DECODER_PIECES)
+    (args.out / CTC_PIECES).write_bytes((args.seed / "pieces.model").read_bytes())
+    (args.out / CONFIG).write_text(json.dumps(asdict(config), indent=1) + "\n", "utf-8")
+    print(f"wrote {args.out}: check it with `pytest tests/test_parity.py` and `asr evaluate`")
+
+
+if __name__ == "__main__":
+    main()
