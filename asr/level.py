@@ -15,21 +15,27 @@ HISTORY = 1000  # frames: the last 8 s at 8 ms
 CONTRAST = 10.0  # loud over quiet frames (power ratio) from which on a stretch counts as speech: 10 dB
 DEPTH = 1e-3  # frames this far below the loud ones (30 dB) are pauses and do not count
 LOUD, QUIET = 0.95, 0.10  # quantiles of the history that stand for speech and for what lies under it
+ABOVE_QUIET = 4.0  # a sound is louder than the background by this power ratio (6 dB) ...
+BELOW_LEVEL = 10**-2.5  # ... and not further than this below recent speech (25 dB)
 
 
 @dataclass
 class LevelState:
-    """Attributes:
-    history: `(batch, HISTORY)` mean squares of the last frames, -1 where there were none yet.
-    level: `(batch,)` mean square of recent speech, 0 before the first.
+    """What is known of the levels of a stream.
+
+    Attributes:
+        history: `(batch, HISTORY)` mean squares of the last frames, -1 where there were none yet.
+        level: `(batch,)` mean square of recent speech, 0 before the first.
+        quiet: `(batch,)` mean square of what lies under the speech.
     """
 
     history: Tensor = field(metadata={"empty": -1})
     level: Tensor
+    quiet: Tensor
 
     @classmethod
     def start(cls, batch: int, like: Tensor) -> LevelState:
-        return cls(like.new_full((batch, HISTORY), -1.0), like.new_zeros(batch))
+        return cls(like.new_full((batch, HISTORY), -1.0), like.new_zeros(batch), like.new_zeros(batch))
 
     def reset(self, rows: Sequence[int]) -> None:
         reset_rows(self, rows)
@@ -54,7 +60,12 @@ def follow_level(mean_square: Tensor, own: int, state: LevelState) -> tuple[Tens
     level = torch.where(loud > CONTRAST * quiet, mean, state.level)
     gain = torch.where(level > 0, level_gain(level), torch.ones_like(level))
     history = torch.cat([state.history, mean_square[:, :own]], 1)[:, -HISTORY:]
-    return gain, LevelState(history, level)
+    return gain, LevelState(history, level, quiet)
+
+
+def loud_from(state: LevelState) -> Tensor:
+    """The mean square `(batch,)` from which on a sound stands out from the background and against recent speech."""
+    return torch.maximum(ABOVE_QUIET * state.quiet, BELOW_LEVEL * state.level)
 
 
 def _quantile(x: Tensor, known: Tensor, q: float) -> Tensor:

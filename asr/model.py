@@ -146,9 +146,8 @@ class SpeechModel(nn.Module):
             if not own:
                 break
             frames = pending[:, : window * SUBSAMPLING]
-            gain = state.gain
-            if gain is None:
-                gain, level = follow_level(self.features.mean_square(frames), own * SUBSAMPLING, level)
+            followed, level = follow_level(self.features.mean_square(frames), own * SUBSAMPLING, level)
+            gain = followed if state.gain is None else state.gain
             output, inner = self.encoder(scale_frames(frames, gain), inner, own)
             memory.append(output.memory)
             log_probs.append(output.log_probs)

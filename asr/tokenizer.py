@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -73,7 +74,7 @@ class PieceTable:
 
     def __init__(self, pieces: Sequence[str]) -> None:
         self.pieces = list(pieces)
-        self._bytes = [_piece_bytes(piece) for piece in self.pieces]
+        self._bytes = defaultdict(bytes, enumerate(map(_piece_bytes, self.pieces)))
 
     @classmethod
     def load(cls, path: Path) -> PieceTable:
@@ -90,7 +91,17 @@ class PieceTable:
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; bytes that are no UTF-8 become the replacement character, special pieces nothing."""
-        return b"".join(self._bytes[i] for i in ids if 0 <= i < len(self._bytes)).decode("utf-8", "replace").strip()
+        return b"".join(self._bytes[i] for i in ids).decode("utf-8", "replace").strip()
+
+    def words(self, ids: Sequence[int]) -> list[tuple[str, list[int]]]:
+        """The words of ids, each with the indices of its pieces in `ids`; a word starts at a piece with a space."""
+        groups: list[list[int]] = []
+        for index, piece in enumerate(ids):
+            if not groups or self._bytes[piece].startswith(b" "):
+                groups.append([])
+            groups[-1].append(index)
+        words = [(self.decode([ids[i] for i in group]), group) for group in groups]
+        return [(text, group) for text, group in words if text]
 
 
 def _piece_bytes(piece: str) -> bytes:

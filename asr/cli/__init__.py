@@ -6,7 +6,8 @@ import sys
 
 import typer
 
-from asr.cli.train import train
+from asr.cli.evaluate import evaluate
+from asr.cli.transcribe import transcribe
 from asr.errors import AsrError
 
 app = typer.Typer(
@@ -17,12 +18,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(train)
-
-
-@app.callback()
-def _app() -> None:
-    pass
+app.command()(transcribe)
+app.command()(evaluate)
 
 
 def main() -> None:

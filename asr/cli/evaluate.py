@@ -1,0 +1,67 @@
+"""`asr evaluate`: word and character error rates of a manifest."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from asr.cli.options import ChunkMs, Device, LookAheadMs, Model, Stage, Threads, load_recognizer
+from asr.errors import AsrError
+
+
+def evaluate(
+    manifest: Annotated[Path, typer.Argument(help="JSONL with audio_filepath, duration and text; files loose or in a tar.")],
+    model: Model = "en",
+    utterances: Annotated[
+        bool, typer.Option("--utterances", help="Each file is one utterance; default: the recogniser's own endpoints.")
+    ] = False,
+    stage: Annotated[Stage, typer.Option("--stage", help="Which text is scored: second pass or greedy CTC.")] = Stage.final,
+    chunk_ms: ChunkMs = 320,
+    look_ahead_ms: LookAheadMs = 320,
+    json_output: Annotated[Path | None, typer.Option("--json", help="Write results, per file and total, here.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first so many utterances.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="The total only, no line for each file.")] = False,
+    device: Device = "cpu",
+    threads: Threads = None,
+) -> None:
+    """Score a manifest: WER and CER with substitutions, deletions and insertions, and the real-time factor.
+
+    Texts are compared in lower case, digits as words, without punctuation (asr/text.py).
+    """
+    from asr.endpoint import EndpointRules
+    from asr.evaluation.report import evaluate_manifest
+    from asr.manifest import Manifest
+    from asr.recognizer import StreamOptions
+
+    corpus = Manifest(manifest)
+    recognizer = load_recognizer(model, device, threads)
+    options = StreamOptions(chunk_ms, look_ahead_ms, stage is Stage.final, None if utterances else EndpointRules())
+    begun = time.monotonic()
+    report = evaluate_manifest(recognizer, corpus, options, limit)
+    for result in report.files():
+        if not quiet:
+            e = result.errors
+            counts = f"S {e.substitutions:<3} D {e.deletions:<3} I {e.insertions:<3}"
+            print(f"{e.wer:6.2f} %  {counts} {result.name}", flush=True)
+        elif sys.stderr.isatty():
+            print(f"\r{report.count} of {report.expected}", end="\r", file=sys.stderr)
+    total = report.total
+    print(
+        f"WER {total.wer:.2f} %  CER {total.cer:.2f} %  words {total.words}  substitutions {total.substitutions}  "
+        f"deletions {total.deletions}  insertions {total.insertions}  audio {report.audio_seconds:.1f} s  "
+        f"RTF {report.rtf:.3f}  ({report.count} files in {time.monotonic() - begun:.0f} s)"
+    )
+    if json_output is not None:
+        try:
+            json_output.write_text(json.dumps(report.as_dict(), ensure_ascii=False, indent=1) + "\n", "utf-8")
+        except OSError as error:
+            raise AsrError(f"cannot write {json_output}: {error.strerror}") from error
+    for failure in report.failures:
+        print(f"asr: {failure}", file=sys.stderr)
+    if report.failures:
+        raise typer.Exit(1)

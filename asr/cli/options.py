@@ -1,0 +1,60 @@
+"""Options that several commands share, and what they mean."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from asr.errors import AsrError
+
+if TYPE_CHECKING:
+    from asr.endpoint import EndpointRules
+    from asr.recognizer import Recognizer, StreamOptions
+
+
+class Switch(str, Enum):
+    on = "on"
+    off = "off"
+
+
+class Format(str, Enum):
+    txt = "txt"
+    json = "json"
+    jsonl = "jsonl"
+
+
+class Stage(str, Enum):
+    final = "final"
+    ctc = "ctc"
+
+
+Model = Annotated[str, typer.Option("--model", "-m", help="A built-in model's name, or the folder of a trained one.")]
+ChunkMs = Annotated[float, typer.Option("--chunk-ms", min=24, help="Milliseconds that are decoded at a time.")]
+LookAheadMs = Annotated[
+    float, typer.Option("--look-ahead-ms", min=0, help="Milliseconds after each chunk that it may see.")
+]
+Device = Annotated[str, typer.Option("--device", help="Where to compute: cpu, cuda, cuda:1, ...")]
+Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Processor threads. Default: one a core.")]
+
+
+def load_recognizer(model: str, device: str, threads: int | None) -> Recognizer:
+    """The recogniser, or one clear line why there is none."""
+    import torch
+
+    from asr.recognizer import Recognizer
+
+    try:
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise AsrError(f"no device {device} here: {str(error).splitlines()[0]}") from error
+    return Recognizer.load(model, device=device, threads=threads)
+
+
+def stream_options(
+    chunk_ms: float, look_ahead_ms: float, second_pass: bool, endpoint: EndpointRules | None
+) -> StreamOptions:
+    from asr.recognizer import StreamOptions
+
+    return StreamOptions(chunk_ms, look_ahead_ms, second_pass, endpoint)

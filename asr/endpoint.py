@@ -1,0 +1,113 @@
+"""Where utterances begin and end, from the loudness of each position and what CTC hears in it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+MARGIN = 0.3  # s kept before the first and after the last sound of an utterance
+SHORTEST = 0.05  # s of sound that open an utterance: shorter ones are clicks
+BEST_PAUSE = 0.5  # share of the longest utterance, at its end, in which the best pause is looked for
+
+
+@dataclass(frozen=True)
+class EndpointRules:
+    """When an utterance ends. Times in seconds; infinity switches a rule off.
+
+    Attributes:
+        pause: silence after something was said.
+        unheard: CTC has heard nothing for so long, though it is not silent (noise, music).
+        longest: an utterance is cut at its best pause when it gets longer.
+    """
+
+    pause: float = 0.8
+    unheard: float = 2.4
+    longest: float = 30.0
+
+    @classmethod
+    def never(cls) -> EndpointRules:
+        """No endpoints but the end of the stream: the whole of it is one utterance."""
+        return cls(math.inf, math.inf, math.inf)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """An utterance: positions `[start, end)`, and why it ended (`Endpoint.reason`)."""
+
+    start: int
+    end: int
+    reason: str
+
+
+@dataclass
+class Endpointer:
+    """Cuts a stream of positions into utterances.
+
+    A position has sound when it is loud against the recent past or when CTC hears something in it. An utterance starts
+    with sound (a margin before it) and ends by `EndpointRules`. Positions that belong to no utterance hold no sound.
+
+    Attributes:
+        rules: when utterances end.
+        seconds: how long a position is.
+        position: number of the next position.
+        floor: earliest position that may still become part of an utterance.
+    """
+
+    rules: EndpointRules
+    seconds: float
+    position: int = 0
+    floor: int = 0
+    _first: int | None = None  # first position with sound of the open utterance
+    _last: int = -1  # last position with sound
+    _last_heard: int = -1  # last position where CTC heard something
+    _run: int = 0  # positions with sound in a row
+    _loudness: list[float] = field(default_factory=list)  # of the open utterance's positions
+
+    def _positions(self, seconds: float) -> float:
+        return seconds / self.seconds
+
+    def accept(self, loud: bool, heard: bool, power: float) -> Segment | None:
+        """The next position: whether it is loud, whether CTC hears something in it, and its mean square."""
+        now, self.position = self.position, self.position + 1
+        sound = loud or heard
+        self._run = self._run + 1 if sound else 0
+        if self._first is None:
+            if not heard and self._run < self._positions(SHORTEST):
+                margin = math.ceil(self._positions(MARGIN)) + self._run
+                self.floor = max(self.floor, self.position - margin)
+                return None
+            self._first = self._last_heard = now
+            self._loudness = [math.inf] * (now - self.floor)
+        self._loudness.append(math.inf if heard else power)
+        if sound:
+            self._last = now
+        if heard:
+            self._last_heard = now
+        if now - self._last >= self._positions(self.rules.pause):
+            return self._close(min(self._last + 1 + math.ceil(self._positions(MARGIN)), self.position), "pause")
+        if now - self._last_heard >= self._positions(self.rules.unheard):
+            return self._close(self.position, "pause")
+        if self.position - self.floor >= self._positions(self.rules.longest):
+            return self._close(self._best_pause(), "length")
+        return None
+
+    def finish(self) -> Segment | None:
+        """The end of the stream: what is still open."""
+        return None if self._first is None else self._close(self.position, "end")
+
+    def _best_pause(self) -> int:
+        """The middle of the quietest 0.3 s without a heard position, late in the utterance."""
+        width = max(1, round(self._positions(MARGIN)))
+        begin = int(len(self._loudness) * (1 - BEST_PAUSE))
+        windows = range(begin, len(self._loudness) - width)
+        best = min(windows, key=lambda i: max(self._loudness[i : i + width]), default=len(self._loudness) - 1)
+        return self.floor + best + width // 2
+
+    def _close(self, end: int, reason: str) -> Segment:
+        segment = Segment(self.floor, end, reason)
+        open_again = reason == "length"
+        self._loudness = self._loudness[end - self.floor :] if open_again else []
+        self.floor = end
+        self._first = end if open_again else None
+        self._run = 0
+        return segment

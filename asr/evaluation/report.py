@@ -1,0 +1,108 @@
+"""Error rates and speed of a recogniser over a manifest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from asr.errors import AudioError, ManifestError
+from asr.evaluation.wer import ErrorRate, error_rate
+from asr.manifest import Manifest
+from asr.recognizer import Recognizer, StreamOptions
+
+
+@dataclass(frozen=True)
+class FileResult:
+    """One file: what was said, what was written, and the errors."""
+
+    name: str
+    reference: str
+    hypothesis: str
+    seconds: float
+    errors: ErrorRate
+
+
+@dataclass
+class Report:
+    """Results so far; `files` decodes and fills it.
+
+    Attributes:
+        audio_seconds: sound decoded.
+        decode_seconds: time that reading and decoding took.
+        failures: a line for each file that could not be read.
+    """
+
+    recognizer: Recognizer
+    manifest: Manifest
+    options: StreamOptions
+    expected: int
+    results: list[FileResult] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    audio_seconds: float = 0.0
+    decode_seconds: float = 0.0
+    total: ErrorRate = field(default_factory=lambda: error_rate("", ""))
+
+    @property
+    def count(self) -> int:
+        return len(self.results)
+
+    @property
+    def rtf(self) -> float:
+        """Real-time factor: seconds of work for a second of sound."""
+        return self.decode_seconds / self.audio_seconds if self.audio_seconds else 0.0
+
+    def files(self) -> Iterator[FileResult]:
+        """Decodes file after file."""
+        for index in range(self.expected):
+            utterance = self.manifest[index]
+            begun = time.perf_counter()
+            try:
+                samples = self.manifest.read_audio(utterance, self.recognizer.sample_rate)
+            except (AudioError, ManifestError) as error:
+                self.failures.append(str(error))
+                continue
+            text = " ".join(final.text for final in self.recognizer.transcribe(samples, self.options))
+            self.decode_seconds += time.perf_counter() - begun
+            seconds = len(samples) / self.recognizer.sample_rate
+            self.audio_seconds += seconds
+            errors = error_rate(utterance.text, text)
+            self.total += errors
+            self.results.append(FileResult(utterance.audio, utterance.text, text, seconds, errors))
+            yield self.results[-1]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON values: rates in percent, times in seconds."""
+        endpoint = self.options.endpoint
+        return {
+            **self.total.as_dict(),
+            "audio_seconds": round(self.audio_seconds, 3),
+            "decode_seconds": round(self.decode_seconds, 3),
+            "rtf": round(self.rtf, 4),
+            "options": {
+                "chunk_ms": self.options.chunk_ms,
+                "look_ahead_ms": self.options.look_ahead_ms,
+                "second_pass": self.options.second_pass,
+                "utterances": endpoint is None,
+                "endpoint": None if endpoint is None else asdict(endpoint),
+            },
+            "failures": self.failures,
+            "files": [
+                {
+                    "file": r.name,
+                    "seconds": round(r.seconds, 3),
+                    "reference": r.reference,
+                    "hypothesis": r.hypothesis,
+                    **r.errors.as_dict(),
+                }
+                for r in self.results
+            ],
+        }
+
+
+def evaluate_manifest(
+    recognizer: Recognizer, manifest: Manifest, options: StreamOptions, limit: int | None = None
+) -> Report:
+    """A report over the first `limit` utterances (default: all), to be filled by iterating over `Report.files`."""
+    return Report(recognizer, manifest, options, min(limit or len(manifest), len(manifest)))

@@ -1,0 +1,210 @@
+"""The recogniser: one model, many streams. Every front end feeds samples and gets events."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from asr.audio.files import AudioFile
+from asr.audio.resample import StreamResampler
+from asr.encoder import SUBSAMPLING
+from asr.endpoint import Endpointer, EndpointRules, Segment
+from asr.events import Endpoint, Event, Final, Word
+from asr.level import loud_from
+from asr.model import SpeechModel
+from asr.second_pass import ReadWord, read_ctc, read_utterance
+
+TAIL = 0.25  # s of zeros after the end of a stream, so that the words still inside come out
+HEARD = 0.5  # posterior of all pieces together from which on CTC hears something in a position
+
+
+@dataclass(frozen=True)
+class StreamOptions:
+    """How a stream is decoded.
+
+    Attributes:
+        chunk_ms: milliseconds that are emitted at a time.
+        look_ahead_ms: milliseconds after each chunk that it may see.
+        second_pass: finals are read again by the attention decoder; off: finals are the greedy CTC text.
+        endpoint: when utterances end; None: the whole stream is one utterance.
+    """
+
+    chunk_ms: float = 320
+    look_ahead_ms: float = 320
+    second_pass: bool = True
+    endpoint: EndpointRules | None = field(default_factory=EndpointRules)
+
+
+class Recognizer:
+    """A model ready to recognise. Streams share it and may run in different threads."""
+
+    def __init__(self, model: SpeechModel) -> None:
+        self.model = model
+
+    @classmethod
+    def load(cls, source: str | Path = "en", *, device: str = "cpu", threads: int | None = None) -> Recognizer:
+        """A built-in model by name or one in a folder; `threads` limits the processor threads of the whole process.
+
+        Raises:
+            ModelError: no such model, or an unreadable one.
+        """
+        if threads:
+            torch.set_num_threads(threads)
+        return cls(SpeechModel.load(source, device))
+
+    @property
+    def sample_rate(self) -> int:
+        """Hertz at which the model hears; `Stream.accept` takes any rate."""
+        return self.model.config.features.sample_rate
+
+    def stream(self, options: StreamOptions = StreamOptions()) -> Stream:  # noqa: B008 (frozen)
+        """A new stream of one speaker or microphone."""
+        return Stream(self.model, options)
+
+    def transcribe(
+        self, source: str | PathLike[str] | BinaryIO | np.ndarray, options: StreamOptions = StreamOptions()  # noqa: B008
+    ) -> Iterator[Final]:
+        """The finals of a sound file of any format, or of samples `(time,)` at `sample_rate`, as they are decoded.
+
+        Raises:
+            AudioError: the source cannot be opened or read.
+        """
+        stream = self.stream(options)
+        if isinstance(source, np.ndarray):
+            yield from _finals(stream.accept(source, self.sample_rate))
+        else:
+            with AudioFile(source, self.sample_rate) as audio:
+                for block in audio.blocks():
+                    yield from _finals(stream.accept(block, self.sample_rate))
+        yield from _finals(stream.finish())
+
+
+def _finals(events: list[Event]) -> Iterator[Final]:
+    return (event for event in events if isinstance(event, Final))
+
+
+class Stream:
+    """One stream of sound: samples in, events out. Memory and time per chunk do not grow with its length.
+
+    Calls are serialised: several threads may use one stream.
+    """
+
+    def __init__(self, model: SpeechModel, options: StreamOptions) -> None:
+        self.model, self.options = model, options
+        chunk = max(1, model.positions(options.chunk_ms))
+        self._state = model.start(chunk=chunk, look_ahead=model.positions(options.look_ahead_ms))
+        self._endpointer = None if options.endpoint is None else Endpointer(options.endpoint, model.position_seconds)
+        self._resampler: StreamResampler | None = None
+        self._device = model.encoder.ctc.weight.device
+        self._log_power = torch.zeros(1, 0, model.config.features.mels, device=self._device)  # of the open utterance
+        self._log_probs = torch.zeros(0, model.config.encoder.vocabulary, device=self._device)  # likewise, CTC
+        self._base = 0  # position at which both begin
+        self._samples = 0
+        self._finished = False
+        self._lock = threading.Lock()
+
+    @property
+    def seconds(self) -> float:
+        """Stream time: how much sound has been accepted."""
+        return self._samples / self.model.config.features.sample_rate
+
+    def accept(self, samples: np.ndarray, rate: int) -> list[Event]:
+        """Takes samples `(time,)` or `(time, channels)` in [-1, 1] at `rate` hertz; returns what they bring about.
+
+        Raises:
+            ValueError: the stream is finished, or the rate has changed.
+        """
+        with self._lock:
+            if self._finished:
+                raise ValueError("this stream is finished: open another one")
+            return self._advance(self._resample(np.asarray(samples, np.float32), rate))
+
+    def finish(self) -> list[Event]:
+        """Ends the stream and returns its last events. A second call returns nothing."""
+        with self._lock:
+            if self._finished:
+                return []
+            rest = np.zeros(0, np.float32)
+            if self._resampler is not None:
+                rest = self._resampler(rest, last=True)
+            events = self._advance(rest)
+            real = self._samples
+            silence = np.zeros(round(TAIL * self.model.config.features.sample_rate), np.float32)
+            events += self._advance(silence, final=True)
+            self._samples, self._finished = real, True
+            return events
+
+    def _resample(self, samples: np.ndarray, rate: int) -> np.ndarray:
+        if samples.ndim == 2:
+            samples = samples.mean(1)
+        wanted = self.model.config.features.sample_rate
+        if self._resampler is None:
+            self._resampler = StreamResampler(rate, wanted)
+        elif self._resampler.source_rate != rate:
+            raise ValueError(f"the stream began at {self._resampler.source_rate} Hz and goes on at {rate} Hz")
+        return self._resampler(samples)
+
+    @torch.inference_mode()
+    def _advance(self, samples: np.ndarray, final: bool = False) -> list[Event]:
+        if not final:
+            self._samples += len(samples)
+        output, self._state = self.model(torch.from_numpy(samples).to(self._device)[None], self._state, final=final)
+        self._log_power = torch.cat([self._log_power, output.log_power], 1)
+        begin = len(self._log_probs)
+        self._log_probs = torch.cat([self._log_probs, output.log_probs[0]])
+        events = [event for segment in self._segments(begin, final) for event in self._read(segment)]
+        if self._endpointer is not None:
+            self._forget(self._endpointer.floor)
+        return events
+
+    def _segments(self, begin: int, final: bool) -> list[Segment]:
+        """Utterances that end in the positions from `begin` on (counted from `_base`)."""
+        if self._endpointer is None:
+            return [Segment(0, len(self._log_probs), "end")] if final else []
+        frames = self._log_power[:, begin * SUBSAMPLING : len(self._log_probs) * SUBSAMPLING]
+        power = self.model.features.mean_square(frames)[0].view(-1, SUBSAMPLING).mean(1)
+        loud = (power > loud_from(self._state.level)).tolist()
+        heard = (self._log_probs[begin:, 0].exp() < 1 - HEARD).tolist()
+        segments = [self._endpointer.accept(*position) for position in zip(loud, heard, power.tolist(), strict=True)]
+        if final:
+            segments.append(self._endpointer.finish())
+        return [segment for segment in segments if segment is not None]
+
+    def _read(self, segment: Segment) -> list[Event]:
+        """The events of an utterance that has ended."""
+        start, end = segment.start - self._base, segment.end - self._base
+        if self.options.second_pass:
+            frames = self._log_power[:, start * SUBSAMPLING : end * SUBSAMPLING]
+            sounding = self._samples // self.model.config.features.hop - segment.start * SUBSAMPLING
+            words = read_utterance(self.model, frames, max(1, sounding)) if end > start else []
+        else:
+            words = read_ctc(self.model, self._log_probs[start:end])
+        at = lambda position: min(position * self.model.position_seconds, self.seconds)  # noqa: E731
+        events: list[Event] = [Endpoint(at(segment.end), segment.reason)]
+        if words:
+            timed = tuple(self._word(word, segment.start) for word in words)
+            text = " ".join(word.text for word in words)
+            events.insert(0, Final(text, at(segment.start), at(segment.end), timed))
+        return events
+
+    def _word(self, word: ReadWord, offset: int) -> Word:
+        start, end = (
+            min((offset + position) * self.model.position_seconds, self.seconds)
+            for position in (word.span.start, word.span.end)
+        )
+        return Word(word.text, start, end, word.confidence)
+
+    def _forget(self, position: int) -> None:
+        """Lets go of frames and posteriors before a position: no utterance will need them."""
+        drop = position - self._base
+        self._log_power = self._log_power[:, drop * SUBSAMPLING :].clone()
+        self._log_probs = self._log_probs[drop:].clone()
+        self._base = position

@@ -1,0 +1,58 @@
+"""The second pass: the final text of an utterance, encoded with full context and read by the attention decoder."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from asr.features import level_gain, scale_frames
+from asr.model import SpeechModel
+from asr.search.greedy import attention_greedy, ctc_greedy
+from asr.search.timestamps import Span, align_words
+from asr.search.witness import cut_repeated_tail, hears_speech
+
+
+@dataclass(frozen=True)
+class ReadWord:
+    """A word, its span in positions of the utterance, and how sure the decoder is (0 to 1)."""
+
+    text: str
+    span: Span
+    confidence: float
+
+
+def read_utterance(model: SpeechModel, log_power: Tensor, sounding: int | None = None) -> list[ReadWord]:
+    """The words of a whole utterance.
+
+    Args:
+        model: the model; without an attention decoder, greedy CTC over the full context is the second pass.
+        log_power: `(1, time, mels)` log10 power.
+        sounding: frames that the level is measured on; what follows is padding. Default: all.
+    """
+    mean_square = model.features.mean_square(log_power[:, :sounding]).mean(1)
+    output = model.encoder.encode(scale_frames(log_power, level_gain(mean_square)))
+    log_probs = output.log_probs[0]
+    if not hears_speech(log_probs):
+        return []
+    if model.decoder is None:
+        return read_ctc(model, log_probs)
+    heard = model.tokenizer.decode(ctc_greedy(log_probs))
+    seconds = log_probs.shape[0] * model.position_seconds
+    hypothesis = attention_greedy(model.decoder, model.decoder_pieces, output.memory, seconds, heard)
+    hypothesis = cut_repeated_tail(hypothesis, model.decoder_pieces, heard)
+    words = model.decoder_pieces.words(hypothesis.pieces)
+    spans = align_words([text for text, _ in words], log_probs, model.tokenizer)
+    scores = [[hypothesis.scores[i] for i in pieces] for _, pieces in words]
+    return [
+        ReadWord(text, span, math.exp(sum(score) / len(score)))
+        for (text, _), span, score in zip(words, spans, scores, strict=True)
+    ]
+
+
+def read_ctc(model: SpeechModel, log_probs: Tensor) -> list[ReadWord]:
+    """The words of the best CTC path of `(positions, vocabulary)`."""
+    words = model.tokenizer.decode(ctc_greedy(log_probs)).split()
+    spans = align_words(words, log_probs, model.tokenizer)
+    return [ReadWord(text, span, span.score) for text, span in zip(words, spans, strict=True)]
