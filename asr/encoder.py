@@ -73,7 +73,9 @@ class Stem(nn.Module):
             like.new_zeros(batch, self.conv1.in_channels, 4), like.new_zeros(batch, self.conv2.in_channels, 3)
         )
 
-    def forward(self, frames: Tensor, state: StemState | None = None, own: int | None = None) -> tuple[Tensor, StemState]:
+    def forward(
+        self, frames: Tensor, state: StemState | None = None, own: int | None = None
+    ) -> tuple[Tensor, StemState]:
         """Scaled frames `(batch, 3 n, mels)` -> `(batch, n, d_model)`.
 
         Only the first `own` positions (default: all) move the state; later ones are look-ahead and will come again.

@@ -64,7 +64,12 @@ class ChunkLayout:
 
     @classmethod
     def build(
-        cls, size: int, chunk: int, look_ahead: int = 0, left_context: int | None = None, device: torch.device | None = None
+        cls,
+        size: int,
+        chunk: int,
+        look_ahead: int = 0,
+        left_context: int | None = None,
+        device: torch.device | None = None,
     ) -> ChunkLayout:
         """The layout of `size` positions in chunks of `chunk` with `look_ahead` followers."""
         position = torch.arange(size, device=device)

@@ -94,9 +94,7 @@ class StreamOutput(EncoderOutput):
 class SpeechModel(nn.Module):
     """Samples -> memory and CTC log-probabilities, with the attention decoder that reads the memory."""
 
-    def __init__(
-        self, config: ModelConfig, tokenizer: CtcTokenizer, decoder_pieces: PieceTable | None = None
-    ) -> None:
+    def __init__(self, config: ModelConfig, tokenizer: CtcTokenizer, decoder_pieces: PieceTable | None = None) -> None:
         super().__init__()
         self.config, self.tokenizer, self.decoder_pieces = config, tokenizer, decoder_pieces
         self.features = LogMel(config.features)
@@ -210,7 +208,9 @@ class SpeechModel(nn.Module):
             try:
                 module.load_state_dict(tensors, assign=True)
             except RuntimeError as error:
-                raise ModelError(f"{folder}: the weights do not fit {CONFIG} ({str(error).splitlines()[-1].strip()})") from error
+                raise ModelError(
+                    f"{folder}: the weights do not fit {CONFIG} ({str(error).splitlines()[-1].strip()})"
+                ) from error
         return model.to(device).eval().requires_grad_(False)
 
     def describe(self) -> dict[str, Any]:
@@ -223,5 +223,3 @@ class SpeechModel(nn.Module):
             "ctc_outputs": len(self.tokenizer),
             "about": self.config.about,
         }
-
-

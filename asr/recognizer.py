@@ -70,7 +70,9 @@ class Recognizer:
         return Stream(self.model, options)
 
     def transcribe(
-        self, source: str | PathLike[str] | BinaryIO | np.ndarray, options: StreamOptions = StreamOptions()  # noqa: B008
+        self,
+        source: str | PathLike[str] | BinaryIO | np.ndarray,
+        options: StreamOptions = StreamOptions(),  # noqa: B008
     ) -> Iterator[Final]:
         """The finals of a sound file of any format, or of samples `(time,)` at `sample_rate`, as they are decoded.
 

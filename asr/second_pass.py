@@ -11,7 +11,7 @@ from asr.features import level_gain, scale_frames
 from asr.model import SpeechModel
 from asr.search.greedy import attention_greedy, ctc_greedy
 from asr.search.timestamps import Span, align_words
-from asr.search.witness import cut_repeated_tail, hears_speech
+from asr.search.witness import cut_repeated_tail, heard, hears_speech, hears_word
 
 
 @dataclass(frozen=True)
@@ -34,20 +34,21 @@ def read_utterance(model: SpeechModel, log_power: Tensor, sounding: int | None =
     mean_square = model.features.mean_square(log_power[:, :sounding]).mean(1)
     output = model.encoder.encode(scale_frames(log_power, level_gain(mean_square)))
     log_probs = output.log_probs[0]
-    if not hears_speech(log_probs):
+    posterior = heard(log_probs)
+    if not hears_speech(posterior):
         return []
     if model.decoder is None:
         return read_ctc(model, log_probs)
-    heard = model.tokenizer.decode(ctc_greedy(log_probs))
+    ctc_text = model.tokenizer.decode(ctc_greedy(log_probs))
     seconds = log_probs.shape[0] * model.position_seconds
-    hypothesis = attention_greedy(model.decoder, model.decoder_pieces, output.memory, seconds, heard)
-    hypothesis = cut_repeated_tail(hypothesis, model.decoder_pieces, heard)
+    hypothesis = attention_greedy(model.decoder, model.decoder_pieces, output.memory, seconds, ctc_text)
+    hypothesis = cut_repeated_tail(hypothesis, model.decoder_pieces, ctc_text)
     words = model.decoder_pieces.words(hypothesis.pieces)
     spans = align_words([text for text, _ in words], log_probs, model.tokenizer)
-    scores = [[hypothesis.scores[i] for i in pieces] for _, pieces in words]
     return [
-        ReadWord(text, span, math.exp(sum(score) / len(score)))
-        for (text, _), span, score in zip(words, spans, scores, strict=True)
+        ReadWord(text, span, math.exp(sum(hypothesis.scores[i] for i in pieces) / len(pieces)))
+        for (text, pieces), span in zip(words, spans, strict=True)
+        if hears_word(posterior, span.start, span.end)
     ]
 
 

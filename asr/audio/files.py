@@ -1,21 +1,17 @@
 """Sound from files, pipes and file objects: any format, rate and channel count, in memory that does not grow."""
 
-import os
-import shutil
-import sys
-import tempfile
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, BinaryIO
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from asr.audio.bytestream import Source, open_bytes, source_name
 from asr.audio.resample import StreamResampler
 from asr.errors import AudioError
 
 if TYPE_CHECKING:
     import av
-
-Source = str | os.PathLike | BinaryIO
 
 # The demuxers that ffmpeg may choose by a file's content. Left out are those that open other files or addresses
 # (playlists, concat, dash, sdp), still images, subtitles, and those that take any text or noise for their own.
@@ -24,16 +20,11 @@ _DEMUXERS = (
     "matroska,mmf,mov,mp3,mpc,mpc8,mpeg,mpegts,mxf,nistsphere,nsv,nut,ogg,oma,paf,pvf,qcp,rm,shn,sox,spdif,swf,"
     "tak,truehd,tta,voc,w64,wav,webm,wsd,wtv,wv,xwma"
 )
-# These state their length; that of the others is guessed from the bit rate, or rests on the pages that are there.
-_EXACT_LENGTH = {"ape", "asf", "avi", "flac", "matroska,webm", "mov,mp4,m4a,3gp,3g2,mj2", "tak", "tta", "wv"}
+# These state their length, or when their last piece is heard; that of the others is guessed from the bit rate.
+_EXACT_LENGTH = {"ape", "asf", "avi", "flac", "matroska,webm", "mov,mp4,m4a,3gp,3g2,mj2", "ogg", "tak", "tta", "wv"}
 _LOWEST_BIT_RATE = 200  # bit/s: a claim of so much length that the file would hold less than this is absurd
-_HEAD_BYTES = 16
-_OGG_PAGE_BYTES = 65307  # the largest that a page can be
-_OGG_LAST_PAGE = 4  # flag in the sixth byte of a page
-_PIPED_WAV_BYTES = 0x7FFF0000  # programs that write a WAV into a pipe claim this size or more
-_RIFF_SLACK_BYTES = 64  # writers disagree on what the size in the header counts
-_MP4_BOXES = {b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip"}
 _PLAYLISTS = (b"#EXTM3U", b"ffconcat", b"[playlist]")
+_TOO_LARGE = 2.0**31  # of a floating-point sample: no sound, even where integers were stored as floats
 _SAMPLES = {  # type and full scale of ffmpeg's sample formats
     "u8": ("u1", 2.0**7),
     "s16": ("i2", 2.0**15),
@@ -66,19 +57,19 @@ class AudioFile:
 
     def __init__(self, source: Source, sample_rate: int = 16000):
         self.sample_rate = sample_rate
-        self.name = _name(source)
+        self.name = source_name(source)
         self.warning: str | None = None
-        self._owned: list = []
+        self._resources = ExitStack()
         try:
-            data = self._open_bytes(source)
-            self._container = self._open_container(data)
+            self._bytes = open_bytes(source, self._resources)
+            self._container = self._open_container()
             self._stream = self._sound_track()
         except BaseException:
             self.close()
             raise
         self._claimed = self._claimed_duration()
-        self.duration = self._claimed if self._is_possible(self._claimed, data.size) else None
-        self._end_missing = _end_missing(data)
+        self.duration = self._claimed if self._is_possible(self._claimed) else None
+        self._end_missing = self._bytes.end_missing()
         self._damaged = 0
 
     def __enter__(self) -> "AudioFile":
@@ -89,8 +80,7 @@ class AudioFile:
 
     def close(self) -> None:
         """Close the decoder and whatever was opened here."""
-        while self._owned:
-            self._owned.pop().close()
+        self._resources.close()
 
     def blocks(self, seconds: float = 0.5) -> Iterator[np.ndarray]:
         """Decode the sound; a source can be gone through once.
@@ -159,6 +149,7 @@ class AudioFile:
                     yield packet
         except (FFmpegError, OSError):
             self._end_missing = True
+        self._bytes.raise_interrupt()
         yield None
 
     def _verdict(self, seconds: float) -> str | None:
@@ -170,53 +161,37 @@ class AudioFile:
         if self._damaged and not seconds:
             raise AudioError(f"{self.name}: no sound in it can be decoded: the file is damaged, or protected")
         # ffmpeg names an MP3's encoder on its stream only where the first frame also states the number of frames.
-        exact = self._container.format.name in _EXACT_LENGTH or "encoder" in self._stream.metadata
+        form = self._container.format.name
+        exact = form in _EXACT_LENGTH or (form == "mp3" and "encoder" in self._stream.metadata)
         if exact and self._claimed and seconds < self._claimed - max(0.25, 0.01 * self._claimed):
             return f"{self.name}: damaged or cut off: gave {seconds:.1f} s of the {self._claimed:.1f} s that it claims"
         if self._end_missing:
             return f"{self.name}: cut off, or damaged at its end: gave {seconds:.1f} s"
         if self._damaged:
-            return f"{self.name}: damaged: gave {seconds:.1f} s, {self._damaged} pieces could not be decoded"
+            return f"{self.name}: damaged: gave {seconds:.1f} s, but not all of it could be decoded"
         return None
 
-    def _open_bytes(self, source: Source) -> "_Bytes":
-        try:
-            if source == "-":
-                file = _standard_input()
-            elif hasattr(source, "read"):
-                file = source
-            else:
-                file = _open_file(source, self.name)
-                self._owned.append(file)
-            data = _Bytes(file)
-            if not data.head:
-                raise AudioError(f"{self.name}: empty (0 bytes)")
-            if data.size is None and data.head[4:8] in _MP4_BOXES:
-                spool = tempfile.TemporaryFile()
-                self._owned.append(spool)
-                shutil.copyfileobj(data, spool)
-                data = _Bytes(spool)
-        except OSError as error:
-            raise AudioError(f"{self.name}: cannot be read: {error.strerror or error}") from error
-        return data
-
-    def _open_container(self, data: "_Bytes") -> "av.container.InputContainer":
+    def _open_container(self) -> "av.container.InputContainer":
         import av
 
-        if data.head.startswith(_PLAYLISTS):
+        if self._bytes.head.startswith(_PLAYLISTS):
             raise AudioError(f"{self.name}: a playlist, not sound: give the sound files that it names")
         av.logging.set_level(None)
-        limits = {"format_whitelist": _DEMUXERS, "protocol_whitelist": "none"}
+        options = {"format_whitelist": _DEMUXERS, "protocol_whitelist": "none"}
+        if self._bytes.head[8:12] == b"WAVE" and not self._bytes.seekable():
+            options["probesize"] = "4096"  # bytes; so that a recording in progress is heard early
         try:
-            container = av.open(data, "r", options=limits, metadata_errors="replace")
-        except (av.error.FFmpegError, OSError) as error:
-            if data.head[4:8] == b"ftyp":
+            container = av.open(self._bytes, "r", options=options, metadata_errors="replace")
+        except av.error.FFmpegError as error:
+            self._bytes.raise_interrupt()
+            if self._bytes.head[4:8] == b"ftyp":
                 reason = "an MP4 file without its index: its recording or download was not completed"
             else:
                 reason = "not a sound or video file of a known format, or damaged at its start"
             raise AudioError(f"{self.name}: {reason}") from error
-        self._owned.append(container)
-        return container
+        except OSError as error:
+            raise AudioError(f"{self.name}: cannot be read: {error.strerror or error}") from error
+        return self._resources.enter_context(container)
 
     def _sound_track(self) -> "av.AudioStream":
         tracks = self._container.streams.audio
@@ -235,8 +210,9 @@ class AudioFile:
             return self._container.duration / 1e6
         return None
 
-    def _is_possible(self, seconds: float | None, size: int | None) -> bool:
-        """Whether a source of `size` bytes can hold so much sound."""
+    def _is_possible(self, seconds: float | None) -> bool:
+        """Whether a source of this size can hold so much sound."""
+        size = self._bytes.size
         if seconds is None or size is None:
             return False
         codec = self._stream.codec_context
@@ -254,105 +230,8 @@ def read_audio(source: Source, sample_rate: int = 16000) -> np.ndarray:
         return np.concatenate([np.empty(0, np.float32), *file.blocks(seconds=10.0)])
 
 
-class _Bytes:
-    """What ffmpeg sees of a source: its bytes and no name, so that content alone decides what it is.
-
-    Attributes:
-        head: the first bytes, at most `_HEAD_BYTES`.
-        size: length in bytes, None for a source that cannot seek.
-    """
-
-    def __init__(self, file: BinaryIO):
-        self._file = file
-        # A pipe's read1 gives what has arrived, where its read would wait until all that was asked for has.
-        self._read = getattr(file, "read1", file.read)
-        self.size = None
-        if hasattr(file, "seek") and (not hasattr(file, "seekable") or file.seekable()):
-            file.seek(0, os.SEEK_END)
-            self.size = file.tell()
-            file.seek(0)
-        self.head = b""
-        while len(self.head) < _HEAD_BYTES and (more := self._read(_HEAD_BYTES - len(self.head))):
-            self.head += more
-        self._ahead = self.head
-        if self.size is not None:
-            self.seek(0)
-
-    def read(self, count: int) -> bytes:
-        if self._ahead:
-            ahead, self._ahead = self._ahead[:count], self._ahead[count:]
-            return ahead
-        return self._read(count)
-
-    def seekable(self) -> bool:
-        return self.size is not None
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._ahead = b""
-        self._file.seek(offset, whence)
-        return self.tell()
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def tail(self, count: int) -> bytes:
-        """The last `count` bytes, or all if there are fewer, of a source that can seek; the position is kept."""
-        position = self.tell()
-        self.seek(max(0, self.size - count))
-        tail = self._file.read(count)
-        self.seek(position)
-        return tail
-
-
-def _name(source: Source) -> str:
-    """What messages call a source, on one line whatever characters its name holds."""
-    if source == "-":
-        return "standard input"
-    if hasattr(source, "read"):
-        name = getattr(source, "name", None)
-        name = name if isinstance(name, str) else "sound data"
-    else:
-        name = os.fsdecode(source)
-    return name if name.isprintable() and name else repr(name)
-
-
-def _standard_input() -> BinaryIO:
-    if sys.stdin is None or sys.stdin.isatty():
-        raise AudioError("standard input: nothing is piped into it; pipe a sound file in, or name one")
-    return sys.stdin.buffer
-
-
-def _open_file(path: str | os.PathLike, name: str) -> BinaryIO:
-    if os.path.isdir(path):
-        raise AudioError(f"{name}: a folder, not a sound file")
-    try:
-        return open(path, "rb")
-    except FileNotFoundError as error:
-        advice = "; addresses are not opened: download it first" if "://" in name else ""
-        raise AudioError(f"{name}: no such file{advice}") from error
-    except PermissionError as error:
-        raise AudioError(f"{name}: no permission to read it") from error
-    except ValueError as error:
-        raise AudioError(f"{name}: not a possible file name") from error
-
-
-def _end_missing(data: _Bytes) -> bool:
-    """Whether the framing of a RIFF (WAV, AVI), FORM (AIFF) or Ogg file says that bytes are missing at its end."""
-    if data.size is None:
-        return False
-    if data.head.startswith((b"RIFF", b"FORM")):
-        claimed = int.from_bytes(data.head[4:8], "little" if data.head.startswith(b"RIFF") else "big")
-        return data.size + _RIFF_SLACK_BYTES < claimed < _PIPED_WAV_BYTES
-    if data.head.startswith(b"OggS"):
-        tail = data.tail(_OGG_PAGE_BYTES)
-        page = tail[tail.rfind(b"OggS") :]
-        whole = len(page) > 26 and len(page) >= 27 + page[26] + sum(page[27 : 27 + page[26]])
-        return not (whole and page[5] & _OGG_LAST_PAGE)
-    return False
-
-
 def _mono(frame: "av.AudioFrame") -> np.ndarray:
-    """Mean over the channels of a frame, float32 in [-1, 1], (samples,); what is not a finite number becomes 0."""
+    """Mean over the channels of a frame, float32 in [-1, 1], (samples,); what is no finite number becomes 0."""
     kind, full_scale = _SAMPLES[frame.format.name.removesuffix("p")]
     if frame.format.is_planar:
         values = np.stack([np.frombuffer(plane, kind, frame.samples) for plane in frame.planes], axis=1)
@@ -360,7 +239,7 @@ def _mono(frame: "av.AudioFrame") -> np.ndarray:
         channels = frame.layout.nb_channels
         values = np.frombuffer(frame.planes[0], kind, frame.samples * channels).reshape(-1, channels)
     if kind.startswith("f"):
-        values = np.where(np.isfinite(values), values, 0)
+        values = np.where(np.abs(values) < _TOO_LARGE, values, 0)
     samples = values.mean(axis=1, dtype=np.float32 if values.itemsize < 4 else np.float64)
     if kind == "u1":
         samples -= full_scale

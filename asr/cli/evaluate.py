@@ -15,12 +15,16 @@ from asr.errors import AsrError
 
 
 def evaluate(
-    manifest: Annotated[Path, typer.Argument(help="JSONL with audio_filepath, duration and text; files loose or in a tar.")],
+    manifest: Annotated[
+        Path, typer.Argument(help="JSONL with audio_filepath, duration and text; files loose or in a tar.")
+    ],
     model: Model = "en",
     utterances: Annotated[
         bool, typer.Option("--utterances", help="Each file is one utterance; default: the recogniser's own endpoints.")
     ] = False,
-    stage: Annotated[Stage, typer.Option("--stage", help="Which text is scored: second pass or greedy CTC.")] = Stage.final,
+    stage: Annotated[
+        Stage, typer.Option("--stage", help="Which text is scored: second pass or greedy CTC.")
+    ] = Stage.final,
     chunk_ms: ChunkMs = 320,
     look_ahead_ms: LookAheadMs = 320,
     json_output: Annotated[Path | None, typer.Option("--json", help="Write results, per file and total, here.")] = None,

@@ -30,7 +30,9 @@ def transcribe(
         Switch, typer.Option("--second-pass", help="on: finals by the attention decoder. off: greedy CTC, faster.")
     ] = Switch.on,
     format: Annotated[Format, typer.Option("--format", "-f", help="Form of the output.")] = Format.txt,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write here instead of standard output.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write here instead of standard output.")
+    ] = None,
     device: Device = "cpu",
     threads: Threads = None,
 ) -> None:
@@ -115,7 +117,12 @@ def _progress(file: str, audio: AudioFile) -> Iterator:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[position]}"), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[position]}"),
+        TimeRemainingColumn(),
+    )
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
     begun, started = time.monotonic(), False
     task = bar.add_task(Path(file).name, total=audio.duration, position="")
@@ -133,5 +140,3 @@ def _progress(file: str, audio: AudioFile) -> Iterator:
     finally:
         if started:
             bar.stop()
-
-

@@ -34,7 +34,7 @@ class Hypothesis:
 
 
 def attention_greedy(
-    decoder: AttentionDecoder, table: PieceTable, memory: Tensor, seconds: float, heard: str
+    decoder: AttentionDecoder, table: PieceTable, memory: Tensor, seconds: float, ctc_text: str
 ) -> Hypothesis:
     """The decoder's best piece at each step over one utterance.
 
@@ -43,11 +43,11 @@ def attention_greedy(
         table: its pieces.
         memory: `(1, positions, d_model)`.
         seconds: length of the utterance; bounds the number of pieces.
-        heard: what greedy CTC hears: the text may not end before half of these letters are written.
+        ctc_text: what greedy CTC hears: the text may not end before half of these letters are written.
     """
     c = decoder.config
     limit = int(PIECES_PER_SECOND * seconds) + 2
-    enough = WITNESSED * letter_count(heard)
+    enough = WITNESSED * letter_count(ctc_text)
     state = decoder.start(memory, max_pieces=limit + 1)
     pieces, scores, written = [c.start], [], 0
     for _ in range(limit):

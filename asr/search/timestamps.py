@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from asr.evaluation.text import normalise
+from asr.text import normalise
 from asr.tokenizer import CtcTokenizer
 
 

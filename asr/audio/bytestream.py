@@ -1,0 +1,163 @@
+"""The bytes of a sound source: a file, standard input or a file object, opened so that ffmpeg never sees its name."""
+
+import os
+import shutil
+import sys
+import tempfile
+from contextlib import ExitStack
+from typing import BinaryIO
+
+from asr.errors import AudioError
+
+Source = str | os.PathLike | BinaryIO
+
+_HEAD_BYTES = 16
+_MP4_BOXES = {b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip"}
+_OGG_PAGE_BYTES = 65307  # the largest that a page can be
+_OGG_LAST_PAGE = 4  # flag in the sixth byte of a page
+_PIPED_WAV_BYTES = 0x7FFF0000  # programs that write a WAV into a pipe claim this size or more
+_RIFF_SLACK_BYTES = 64  # writers disagree on what the size in the header counts
+
+
+class ByteStream:
+    """A binary file with what decoding needs to know of it in advance, and no name, so that content alone decides.
+
+    A file that can seek is read from its start, another from where it stands.
+
+    Attributes:
+        head: the first bytes, at most 16; empty for an empty file.
+        size: length in bytes, None for a source that cannot seek.
+    """
+
+    def __init__(self, file: BinaryIO):
+        self._file = file
+        self._interrupt: KeyboardInterrupt | None = None
+        # A pipe's read1 gives what has arrived, where its read would wait until all that was asked for has.
+        self._read = getattr(file, "read1", file.read)
+        self.size = None
+        if hasattr(file, "seek") and (not hasattr(file, "seekable") or file.seekable()):
+            file.seek(0, os.SEEK_END)
+            self.size = file.tell()
+            file.seek(0)
+        self.head = b""
+        while len(self.head) < _HEAD_BYTES and (more := self._read(_HEAD_BYTES - len(self.head))):
+            self.head += more
+        self._ahead = self.head
+        if self.size is not None:
+            self.seek(0)
+
+    def read(self, count: int) -> bytes:
+        """The next bytes: as many as are there, at most `count`; none at the end."""
+        if self._ahead:
+            ahead, self._ahead = self._ahead[:count], self._ahead[count:]
+            return ahead
+        try:
+            return self._read(count)
+        except KeyboardInterrupt as interrupt:
+            self._interrupt = interrupt
+            return b""
+
+    def raise_interrupt(self) -> None:
+        """Raise the KeyboardInterrupt that came while `read` waited: ffmpeg, which called it, would have lost it."""
+        if self._interrupt is not None:
+            raise self._interrupt
+
+    def seekable(self) -> bool:
+        """Whether `seek`, `tell` and `tail` work."""
+        return self.size is not None
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Move to a position in bytes and return it."""
+        self._ahead = b""
+        self._file.seek(offset, whence)
+        return self.tell()
+
+    def tell(self) -> int:
+        """The position in bytes."""
+        return self._file.tell()
+
+    def tail(self, count: int) -> bytes:
+        """The last `count` bytes, or all if there are fewer; the position is kept."""
+        position = self.tell()
+        self.seek(max(0, self.size - count))
+        tail = self._file.read(count)
+        self.seek(position)
+        return tail
+
+    def end_missing(self) -> bool:
+        """Whether the framing of a RIFF (WAV, AVI), FORM (AIFF) or Ogg file says that its end is missing."""
+        if self.size is None:
+            return False
+        if self.head.startswith((b"RIFF", b"FORM")):
+            claimed = int.from_bytes(self.head[4:8], "little" if self.head.startswith(b"RIFF") else "big")
+            return self.size + _RIFF_SLACK_BYTES < claimed < _PIPED_WAV_BYTES
+        if self.head.startswith(b"OggS"):
+            tail = self.tail(_OGG_PAGE_BYTES)
+            page = tail[tail.rfind(b"OggS") :]
+            whole = len(page) > 26 and len(page) >= 27 + page[26] + sum(page[27 : 27 + page[26]])
+            return not (whole and page[5] & _OGG_LAST_PAGE)
+        return False
+
+
+def source_name(source: Source) -> str:
+    """What messages call a source, on one line whatever characters its name holds."""
+    if source == "-":
+        return "standard input"
+    if hasattr(source, "read"):
+        name = getattr(source, "name", None)
+        name = name if isinstance(name, str) else "sound data"
+    else:
+        name = os.fsdecode(source)
+    return name if name and name.isprintable() else repr(name)
+
+
+def open_bytes(source: Source, resources: ExitStack) -> ByteStream:
+    """Open a source; what is opened on the way is closed with `resources`, a file object is left to its owner.
+
+    An MP4 that comes through a pipe is first copied to a temporary file, because its index may be at its end.
+
+    Args:
+        source: path of a local file, "-" for standard input, or a binary file object.
+        resources: takes over the files that are opened here.
+
+    Raises:
+        AudioError: the source is missing, a folder, empty or cannot be read.
+    """
+    name = source_name(source)
+    try:
+        if source == "-":
+            file = _standard_input()
+        elif hasattr(source, "read"):
+            file = source
+        else:
+            file = resources.enter_context(_open_file(source, name))
+        data = ByteStream(file)
+        if not data.head:
+            raise AudioError(f"{name}: empty (0 bytes)")
+        if not data.seekable() and data.head[4:8] in _MP4_BOXES:
+            spool = resources.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
+            shutil.copyfileobj(data, spool)
+            data = ByteStream(spool)
+    except OSError as error:
+        raise AudioError(f"{name}: cannot be read: {error.strerror or error}") from error
+    return data
+
+
+def _standard_input() -> BinaryIO:
+    if sys.stdin is None or sys.stdin.isatty():
+        raise AudioError("standard input: nothing is piped into it; pipe a sound file in, or name one")
+    return sys.stdin.buffer
+
+
+def _open_file(path: str | os.PathLike, name: str) -> BinaryIO:
+    try:
+        if os.path.isdir(path):
+            raise AudioError(f"{name}: a folder, not a sound file")
+        return open(path, "rb")
+    except FileNotFoundError as error:
+        advice = "; addresses are not opened: download it first" if "://" in name else ""
+        raise AudioError(f"{name}: no such file{advice}") from error
+    except PermissionError as error:
+        raise AudioError(f"{name}: no permission to read it") from error
+    except ValueError as error:
+        raise AudioError(f"{name}: not a possible file name") from error

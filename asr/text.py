@@ -1,0 +1,33 @@
+"""The one normaliser of texts before they are compared, for every stage and every peer alike."""
+
+import re
+import unicodedata
+
+_DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_APOSTROPHES = str.maketrans(dict.fromkeys("’‘ʼ‛′`´＇", "'"))
+_SPELLING = str.maketrans(
+    {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ı": "i"}
+)
+
+
+def normalise(text: str) -> str:
+    """Bring a text to the form in which words are compared: a-z, apostrophes inside words and single spaces.
+
+    In this order: typographic apostrophes become '; accents are folded to ASCII (NFKD, and the few letters that it
+    leaves, such as æ); lower case; every digit becomes its word ("425" is "four two five"); everything but letters,
+    apostrophes and spaces becomes a space; apostrophes that do not stand between two letters (quotes) are dropped; runs
+    of spaces become one, none at the ends.
+    """
+    text = text.translate(_APOSTROPHES).lower()
+    text = unicodedata.normalize("NFKD", text).lower().translate(_SPELLING)
+    text = "".join(character for character in text if not unicodedata.combining(character))
+    text = "".join(_as_word(character) for character in text)
+    text = re.sub(r"[^a-z']", " ", text)
+    text = re.sub(r"'+", "'", text)
+    text = re.sub(r"(?<![a-z])'|'(?![a-z])", "", text)
+    return " ".join(text.split())
+
+
+def _as_word(character: str) -> str:
+    value = unicodedata.digit(character, None)
+    return character if value is None else f" {_DIGITS[value]} "

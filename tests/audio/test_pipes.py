@@ -1,0 +1,77 @@
+"""Reading sound from standard input and from file objects that cannot seek."""
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from asr.audio.files import read_audio
+from tests.audio.makers import (
+    FORMATS,
+    NOT_TRIMMED,
+    SECONDS,
+    SOUND,
+    check_sound,
+    with_soundfile,
+)
+
+READ_STANDARD_INPUT = """
+import sys, numpy as np
+from asr.audio.files import AudioFile
+with AudioFile("-") as file:
+    assert file.name == "standard input"
+    for block in file.blocks(0.1):
+        sys.stdout.buffer.write(block.tobytes())
+        sys.stdout.buffer.flush()
+    assert file.warning is None, file.warning
+"""
+
+
+def reader(**options) -> subprocess.Popen:
+    """A process that decodes its standard input to raw floats."""
+    root = Path(__file__).parents[2]
+    command = [sys.executable, "-c", READ_STANDARD_INPUT]
+    return subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options)
+
+
+PIPED = ["wav s16", "aiff", "flac", "ogg opus", "mp3", "m4a", "aac", "webm", "mp4 video", "mpeg-ts"]
+
+
+@pytest.mark.parametrize("name", PIPED)
+def test_pipes(name: str):
+    out, _ = reader().communicate(FORMATS[name](SECONDS), timeout=60)
+    lag = 0.08 if name in NOT_TRIMMED else 0.0
+    check_sound(np.frombuffer(out, np.float32), slack=0.03, lag=lag)
+
+
+@pytest.mark.parametrize("claimed", [0, 0xFFFFFFFF])
+def test_pipe_gives_sound_while_it_grows(claimed: int):
+    data = bytearray(with_soundfile(SOUND, "WAV"))
+    data[40:44] = claimed.to_bytes(4, "little")
+    process = reader()
+    process.stdin.write(data[: len(data) // 2])
+    process.stdin.flush()
+    early = process.stdout.read(4 * 14400)  # 0.9 s of the 1.5 s that were sent
+    late, _ = process.communicate(data[len(data) // 2 :], timeout=60)
+    check_sound(np.frombuffer(early + late, np.float32))
+
+
+def test_nothing_from_a_pipe():
+    process = reader(stderr=subprocess.PIPE)
+    _, errors = process.communicate(b"", timeout=60)
+    assert b"AudioError: standard input: empty" in errors
+
+
+def test_a_file_object_that_cannot_seek():
+    class Pipe:
+        def __init__(self, data: bytes):
+            self.data = io.BytesIO(data)
+
+        def read(self, size: int) -> bytes:
+            return self.data.read(min(size, 1000))
+
+    for name in ("wav s16", "m4a"):
+        check_sound(read_audio(Pipe(FORMATS[name](SECONDS))), slack=0.03)

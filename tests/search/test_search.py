@@ -1,0 +1,111 @@
+"""Greedy search, the CTC witness and word times."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asr.decoder import AttentionDecoder
+from asr.search.greedy import Hypothesis, attention_greedy, ctc_greedy, letter_count
+from asr.search.timestamps import align_words
+from asr.search.witness import cut_repeated_tail, hears_speech, hears_word
+from asr.tokenizer import CtcTokenizer, PieceTable
+from tests.small import DECODER, randomise
+
+TABLE = PieceTable(["<unk>", "<s>", "</s>", *(f"▁{c}{c}" for c in "abcdefghijklmnopqrstuvwxyz"), *"0123456789!"])
+
+
+def posteriors(path: list[int], size: int) -> torch.Tensor:
+    """Log-probabilities whose best path is `path`."""
+    return torch.nn.functional.one_hot(torch.tensor(path), size).float().mul(9).log_softmax(-1)
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=20))
+def test_ctc_greedy_collapses_repeats_and_drops_blanks(path):
+    expected = [p for i, p in enumerate(path) if p != 0 and (i == 0 or path[i - 1] != p)]
+    assert ctc_greedy(posteriors(path, 5)) == expected
+
+
+def test_a_digit_counts_as_a_word():
+    assert letter_count("It's 25!") == 3 + 8
+
+
+def decoder_that_wants_to_end() -> AttentionDecoder:
+    """Its best piece is the end, its second best piece 5."""
+    decoder = randomise(AttentionDecoder(DECODER), 0)
+    with torch.no_grad():
+        decoder.embedding.weight.mul_(0.01)
+        direction = torch.ones(32)
+        decoder.norm.weight.zero_()
+        decoder.norm.bias = torch.nn.Parameter(direction)
+        decoder.embedding.weight[2], decoder.embedding.weight[5] = direction, direction / 2
+    return decoder
+
+
+def test_the_end_waits_until_half_of_what_ctc_hears_is_written():
+    decoder, memory = decoder_that_wants_to_end(), torch.randn(1, 20, 32)
+    assert attention_greedy(decoder, TABLE, memory, 10.0, "").pieces == []
+    hypothesis = attention_greedy(decoder, TABLE, memory, 10.0, "abcdefghij")
+    assert hypothesis.pieces == [5, 5, 5]  # two letters each: six of ten
+    assert len(hypothesis.scores) == 3
+    assert all(score < 0 for score in hypothesis.scores)
+
+
+def test_pieces_are_bounded_by_the_length_of_the_utterance():
+    decoder, memory = decoder_that_wants_to_end(), torch.randn(1, 20, 32)
+    assert len(attention_greedy(decoder, TABLE, memory, 2.0, "x" * 1000).pieces) == 15  # 6.5 a second, and 2
+
+
+@given(st.lists(st.integers(3, 28), min_size=1, max_size=5), st.integers(5, 12))
+def test_a_looping_tail_is_cut_to_one_phrase(phrase, repeats):
+    lead = [4, 7, 9]
+    pieces = lead + phrase * repeats
+    cut = cut_repeated_tail(Hypothesis(pieces, [0.0] * len(pieces)), TABLE, ctc_text="abc")
+    assert cut.pieces[:3] == lead
+    assert len(cut.pieces) <= len(lead) + len(phrase)
+    assert len(cut.scores) == len(cut.pieces)
+
+
+def test_repeats_that_ctc_hears_stay():
+    pieces = [5] * 6
+    hypothesis = Hypothesis(pieces, [0.0] * 6)
+    assert cut_repeated_tail(hypothesis, TABLE, "cc cc cc cc cc cc").pieces == pieces
+    digits = Hypothesis([33] * 8, [0.0] * 8)
+    assert cut_repeated_tail(digits, TABLE, "four four four four four four").pieces == digits.pieces
+
+
+def test_no_words_where_ctc_hears_blanks_alone():
+    posterior = torch.zeros(100)
+    assert not hears_speech(posterior)
+    posterior[60] = 0.9
+    assert hears_speech(posterior)
+    assert hears_word(posterior, 55, 58)
+    assert not hears_word(posterior, 10, 20)
+
+
+TOKENIZER = CtcTokenizer.train(["ab cd ef ab ef cd"] * 3, 10)
+
+
+@given(st.lists(st.sampled_from(["ab", "cd", "ef"]), min_size=1, max_size=6), st.data())
+def test_words_are_found_where_they_were_said(words, data):
+    path, places = [], []
+    for word in words:
+        path += [0] * data.draw(st.integers(1, 5))
+        places.append(len(path))
+        for piece in TOKENIZER.encode(word):
+            path += [piece, 0]
+    spans = align_words(words, posteriors([*path, 0], len(TOKENIZER)), TOKENIZER)
+    for span, place, following in zip(spans, places, [*places[1:], len(path)], strict=True):
+        assert place <= span.start < span.end <= following
+        assert span.score > 0.5
+
+
+def test_words_without_letters_and_too_many_words():
+    log_probs = posteriors([0, *TOKENIZER.encode("ab"), 0, 0], len(TOKENIZER))
+    spans = align_words(["ab", "—"], log_probs, TOKENIZER)
+    assert spans[1].start == spans[1].end == spans[0].end
+    crowded = align_words(["ab"] * 9, log_probs, TOKENIZER)
+    assert len(crowded) == 9
+    assert all(0 <= s.start <= s.end <= len(log_probs) for s in crowded)
+    assert align_words([], log_probs, TOKENIZER) == []
+    assert align_words(["ab"], log_probs[:0], TOKENIZER)[0].score == pytest.approx(0)

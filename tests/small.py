@@ -1,0 +1,65 @@
+"""Small random models and the cuts that streaming tests share."""
+
+from __future__ import annotations
+
+import torch
+from hypothesis import strategies as st
+from torch import Tensor
+
+from asr.decoder import DecoderConfig
+from asr.encoder import SUBSAMPLING, EncoderConfig, EncoderOutput, StreamingEncoder, next_window
+from asr.model import ModelConfig, SpeechModel
+from asr.tokenizer import CtcTokenizer
+
+ENCODER = EncoderConfig(
+    mels=80, d_model=32, heads=4, inner=48, layers=2, ctc_layers=1, vocabulary=17, left_context=12, rotary_dim=4
+)
+DECODER = DecoderConfig(d_model=32, heads=4, inner=48, layers=2, vocabulary=40, rotary_dim=4)
+
+
+def randomise(module: torch.nn.Module, seed: int) -> torch.nn.Module:
+    """Weights large enough that every part of the module matters."""
+    g = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for p in module.parameters():
+            fan_in = p[0].numel() if p.dim() > 1 else 1
+            p.copy_(
+                torch.randn(p.shape, generator=g) * (1.2 / fan_in**0.5 if p.dim() > 1 else 0.5) + (p.dim() == 1) * 0.5
+            )
+    return module.eval().requires_grad_(False)
+
+
+def small_encoder(seed: int = 0) -> StreamingEncoder:
+    return randomise(StreamingEncoder(ENCODER), seed)
+
+
+def small_model(seed: int = 0) -> SpeechModel:
+    """A whole model with random weights and a tokenizer of a few pieces."""
+    tokenizer = CtcTokenizer.train(["ab ba", "abba baab", "bab aba"], 8)
+    encoder = EncoderConfig(**{**vars(ENCODER), "vocabulary": len(tokenizer)})
+    model = SpeechModel(ModelConfig(encoder=encoder), tokenizer)
+    model.features.design()
+    return randomise(model, seed)
+
+
+def cuts(draw: st.DrawFn, size: int, longest: int) -> list[int]:
+    """Sizes of uneven pieces that add up to `size`."""
+    pieces = []
+    while sum(pieces) < size:
+        pieces.append(min(draw(st.integers(1, longest)), size - sum(pieces)))
+    return pieces
+
+
+def stream_encoder(encoder: StreamingEncoder, frames: Tensor, chunk: int, look_ahead: int) -> EncoderOutput:
+    """Frames `(batch, time, mels)` chunk by chunk, to the end."""
+    state, outputs = encoder.start(frames.shape[0], chunk), []
+    while own := next_window(frames.shape[1], chunk, look_ahead, final=True)[1]:
+        window = next_window(frames.shape[1], chunk, look_ahead, final=True)[0]
+        output, state = encoder(frames[:, : window * SUBSAMPLING], state, own)
+        outputs.append(output)
+        frames = frames[:, own * SUBSAMPLING :]
+    return EncoderOutput(
+        torch.cat([o.memory for o in outputs], 1),
+        torch.cat([o.log_probs for o in outputs], 1),
+        sum(o.lengths for o in outputs),
+    )

@@ -1,0 +1,180 @@
+"""The recogniser on real (synthesised) speech: events, times, and that the way of feeding does not matter."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from asr.audio.files import read_audio
+from asr.errors import ModelError
+from asr.evaluation.wer import error_rate
+from asr.events import Endpoint, Final, as_dict
+from asr.recognizer import Recognizer, StreamOptions
+from tests.small import small_model
+
+SAMPLE = Path(__file__).with_name("data") / "sample.flac"
+TEXTS = SAMPLE.with_suffix(".txt").read_text().splitlines()
+
+
+@pytest.fixture(scope="module")
+def recognizer(english):
+    return Recognizer(english)
+
+
+@pytest.fixture(scope="module")
+def samples():
+    return read_audio(SAMPLE)
+
+
+@pytest.fixture(scope="module")
+def finals(recognizer, samples):
+    return list(recognizer.transcribe(samples))
+
+
+def test_the_words_of_the_sample_are_recognised(finals):
+    assert len(finals) == len(TEXTS)
+    for final, text in zip(finals, TEXTS, strict=True):
+        assert error_rate(text, final.text).wer == 0, final.text
+
+
+def test_times_are_those_of_the_recording(finals, samples):
+    assert 0 <= finals[0].start
+    assert finals[-1].end <= len(samples) / 16000
+    for before, after in zip(finals, finals[1:], strict=False):
+        assert before.end <= after.start
+    for final in finals:
+        assert " ".join(word.text for word in final.words) == final.text
+        times = [t for word in final.words for t in (word.start, word.end)]
+        assert times == sorted(times)
+        assert final.start <= times[0]
+        assert times[-1] <= final.end
+        assert all(0 <= word.confidence <= 1 for word in final.words)
+    loud = np.abs(samples).reshape(-1, 5)[:, 0]
+    for final in finals:  # a word's middle lies in sound, not in the pauses between the sentences
+        for word in final.words:
+            at = int((word.start + word.end) / 2 * 3200)
+            assert loud[max(0, at - 640) : at + 640].max() > 0.01
+
+
+def test_all_ways_of_feeding_give_the_same_events(recognizer, samples):
+    short = samples[: 16000 * 6]
+    whole = recognizer.stream()
+    expected = whole.accept(short, 16000) + whole.finish()
+    for size in (1000, 7777):
+        stream, events = recognizer.stream(), []
+        for start in range(0, len(short), size):
+            events += stream.accept(short[start : start + size], 16000)
+        events += stream.finish()
+        assert [e.text for e in events if isinstance(e, Final)] == [e.text for e in expected if isinstance(e, Final)]
+        assert [e.time for e in events if isinstance(e, Endpoint)] == [
+            e.time for e in expected if isinstance(e, Endpoint)
+        ]
+
+
+def test_other_rates_channels_and_levels_are_heard_alike(recognizer, samples):
+    import soxr
+
+    at_44100 = soxr.resample(samples[: 16000 * 5], 16000, 44100)
+    stereo = np.stack([at_44100, at_44100], 1) * 0.02
+    stream = recognizer.stream()
+    events = [e for block in np.array_split(stereo, 50) for e in stream.accept(block, 44100)] + stream.finish()
+    heard = " ".join(e.text for e in events if isinstance(e, Final))
+    assert error_rate(TEXTS[0], heard).wer <= 10
+    with pytest.raises(ValueError, match="44100"):
+        other = recognizer.stream()
+        other.accept(stereo, 44100)
+        other.accept(stereo, 48000)
+
+
+def test_one_utterance_mode_is_one_final(recognizer, samples):
+    (final,) = recognizer.transcribe(samples, StreamOptions(endpoint=None))
+    assert final.start == 0
+    assert final.end == pytest.approx(len(samples) / 16000, abs=0.03)
+    assert error_rate(" ".join(TEXTS), final.text).wer <= 10
+
+
+def test_without_second_pass_finals_are_ctc(recognizer, samples):
+    finals = list(recognizer.transcribe(samples, StreamOptions(second_pass=False)))
+    assert finals
+    assert all(final.text == final.text.lower() for final in finals)
+
+
+@pytest.mark.parametrize("kind", ["silence", "noise", "hum", "loud noise"])
+def test_no_words_come_out_of_sound_without_speech(recognizer, kind):
+    g = np.random.default_rng(0)
+    t = np.arange(16000 * 8) / 16000
+    sound = {
+        "silence": 0 * t,
+        "noise": g.normal(0, 1e-3, len(t)),
+        "hum": 0.1 * np.sin(2 * np.pi * 50 * t) + 0.03 * np.sin(2 * np.pi * 150 * t),
+        "loud noise": g.normal(0, 0.2, len(t)),
+    }[kind]
+    assert list(recognizer.transcribe(sound.astype(np.float32))) == []
+
+
+@pytest.mark.parametrize("size", [0, 1, 160, 399, 4000])
+def test_next_to_nothing_is_no_error(recognizer, size):
+    stream = recognizer.stream()
+    events = stream.accept(np.full(size, 0.1, np.float32), 16000) + stream.finish()
+    assert not [e for e in events if isinstance(e, Final)]
+    assert stream.finish() == []
+    assert stream.seconds == pytest.approx(size / 16000)
+    with pytest.raises(ValueError, match="finished"):
+        stream.accept(np.zeros(10, np.float32), 16000)
+
+
+def test_a_word_said_twice_across_an_endpoint_comes_out_twice(recognizer, samples):
+    """The last word of one utterance and the first of the next are the same recording of the same word."""
+    first = samples[: int(16000 * 4.7)]
+    twice = np.concatenate([first, np.zeros(16000 * 2, np.float32), first])
+    finals = list(recognizer.transcribe(twice))
+    assert len(finals) == 2
+    assert [error_rate(TEXTS[0], final.text).wer for final in finals] == [0, 0]
+
+
+def test_streams_share_a_model_and_do_not_mix(recognizer, samples):
+    one, two = recognizer.stream(), recognizer.stream()
+    parts = np.array_split(samples[: 16000 * 5], 10)
+    events = []
+    for part in parts:
+        events += one.accept(part, 16000)
+        two.accept(np.zeros_like(part), 16000)
+    events += one.finish()
+    assert two.finish() == []
+    assert error_rate(TEXTS[0], " ".join(e.text for e in events if isinstance(e, Final))).wer == 0
+
+
+def test_events_as_plain_json_values(finals):
+    values = as_dict(finals[0])
+    assert values["type"] == "final"
+    assert set(values) == {"type", "text", "start", "end", "words"}
+    assert set(values["words"][0]) == {"text", "start", "end", "confidence"}
+    assert as_dict(Endpoint(1.23456, "pause")) == {"type": "endpoint", "time": 1.235, "reason": "pause"}
+
+
+@settings(max_examples=3)
+@given(st.integers(0, 99), st.booleans())
+def test_memory_of_a_stream_does_not_grow(seed, second_pass):
+    """A minute of sound and silence through a small model: what is kept is bounded by the longest utterance."""
+    recognizer, g = Recognizer(small_model(seed)), np.random.default_rng(seed)
+    stream, kept = recognizer.stream(StreamOptions(second_pass=second_pass)), []
+    for _ in range(60):
+        level = g.choice([0, 1e-4, 0.1])
+        stream.accept(g.normal(0, 1, 16000).astype(np.float32) * level, 16000)
+        kept.append(stream._log_power.shape[1])
+    assert max(kept) <= 125 * 33
+
+
+def test_a_missing_model_is_told_in_one_line():
+    with pytest.raises(ModelError, match="no model"):
+        Recognizer.load("no-such-model")
+
+
+def test_no_gradients_are_kept(recognizer, samples):
+    stream = recognizer.stream()
+    stream.accept(samples[:16000], 16000)
+    assert not stream._log_probs.requires_grad
+    assert not torch.is_grad_enabled() or all(not p.requires_grad for p in recognizer.model.parameters())
