@@ -75,7 +75,10 @@ class AttentionDecoder(nn.Module):
     def __init__(self, config: DecoderConfig) -> None:
         super().__init__()
         self.config = c = config
-        self.embedding = nn.Embedding(c.vocabulary, c.d_model)
+        weight = torch.empty(c.vocabulary, c.d_model)
+        if not weight.is_meta:  # drawing numbers on "meta" would import a compiler, for a second
+            nn.init.normal_(weight, std=c.d_model**-0.5)
+        self.embedding = nn.Embedding.from_pretrained(weight, freeze=False)
         rotary = Rotary(c.rotary_dim, c.rotary_base)
         self.blocks = nn.ModuleList(
             Block(c.d_model, c.heads, c.inner, rotary=rotary, cross=True, gated=True, dropout=c.dropout)

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from asr.attention import KeyValueCache
 from asr.masks import FULL_CONTEXT, ChunkLayout, combine, padding_mask
-from asr.positions import Rotary, relative_bucket
+from asr.positions import Rotary, bucket_rows, relative_bucket
 from asr.streaming import reset_rows
 from asr.transformer import Block
 
@@ -203,6 +203,8 @@ class StreamingEncoder(nn.Module):
             x = x[:, index]
             valid = None if valid is None else valid[:, index]
         bucket = relative_bucket(index[:, None] - index[None], self.config.buckets)[None]
+        if torch.is_grad_enabled():
+            bucket = bucket_rows(bucket, self.config.buckets, x)
         mask = combine(mask, None if valid is None else valid[:, None, None])
         output = self._run(x, index[None], mask, bucket)
         if own is not None:

@@ -54,7 +54,7 @@ class LogMel(nn.Module):
     `widths`, which undo their norm: weighted by them, the triangles add up to one at every frequency in between.
     """
 
-    def __init__(self, config: FeatureConfig = FeatureConfig()) -> None:  # noqa: B008 (frozen)
+    def __init__(self, config: FeatureConfig = FeatureConfig()) -> None:
         super().__init__()
         self.config = config
         self.register_buffer("hann", torch.hann_window(config.window, periodic=True), persistent=False)

@@ -17,7 +17,7 @@ from asr.errors import ModelError
 from asr.features import FeatureConfig, LogMel, LogMelState, scale_frames
 from asr.level import LevelState, follow_level
 from asr.tokenizer import CtcTokenizer, PieceTable
-from asr.weights import load_weights, quantise_all, save_weights
+from asr.weights import load_weights, quantise_all, save_weights, write_atomically
 
 BUILT_IN = Path(__file__).with_name("models")
 CONFIG, ENCODER, DECODER, CTC_PIECES, DECODER_PIECES = (
@@ -174,10 +174,10 @@ class SpeechModel(nn.Module):
         save_weights(first | pack(self.encoder.state_dict()), folder / ENCODER)
         if self.decoder is not None:
             save_weights(pack(self.decoder.state_dict()), folder / DECODER)
-        (folder / CTC_PIECES).write_bytes(self.tokenizer.model)
+        write_atomically(folder / CTC_PIECES, self.tokenizer.model)
         if self.decoder_pieces is not None:
             self.decoder_pieces.save(folder / DECODER_PIECES)
-        (folder / CONFIG).write_text(json.dumps(asdict(self.config), indent=1) + "\n", "utf-8")
+        write_atomically(folder / CONFIG, (json.dumps(asdict(self.config), indent=1) + "\n").encode())
 
     @classmethod
     def load(cls, source: str | Path = "en", device: str | torch.device = "cpu") -> SpeechModel:

@@ -22,6 +22,11 @@ def relative_bucket(relative: Tensor, buckets: int = 64, exact: int = 16, furthe
     return torch.where(distance < exact, distance, far.clamp(max=half - 1)) + half * (relative < 0)
 
 
+def bucket_rows(bucket: Tensor, buckets: int, like: Tensor) -> Tensor:
+    """Bucket indices `(...)` as one-hot rows `(..., buckets)`, for training: made once, shared by all blocks."""
+    return F.one_hot(bucket, buckets).to(like.dtype)
+
+
 class RelativeBias(nn.Module):
     """A learned bias per head and bucket of relative position, added to the scaled scores.
 
@@ -32,17 +37,14 @@ class RelativeBias(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(heads, buckets))
 
-    @property
-    def buckets(self) -> int:
-        return self.weight.shape[1]
-
     def forward(self, bucket: Tensor) -> Tensor:
-        """Bias `(batch, heads, queries, keys)` for bucket indices `(batch, queries, keys)` (`relative_bucket`)."""
-        if torch.is_grad_enabled() and self.weight.requires_grad:
-            # A gather's backward adds up millions of scattered elements; a product with one-hot rows is many times
-            # faster to differentiate.
-            one_hot = F.one_hot(bucket, self.buckets).to(self.weight.dtype)
-            return torch.einsum("bqkn,hn->bhqk", one_hot, self.weight)
+        """Bias `(batch, heads, queries, keys)` for bucket indices `(batch, queries, keys)`, or for one-hot rows.
+
+        The result is the same. A gather is the faster one forward; but its backward adds up millions of scattered
+        elements, where that of the product with one-hot rows `(batch, queries, keys, buckets)` is a product again.
+        """
+        if bucket.is_floating_point():
+            return torch.einsum("bqkn,hn->bhqk", bucket, self.weight)
         return self.weight[:, bucket].transpose(0, 1)
 
 
@@ -71,7 +73,7 @@ class Rotary:
 
 
 def sinusoidal(positions: Tensor, dim: int, base: float = 10000.0) -> Tensor:
-    """Sinusoidal encoding `(..., dim)` of positions `(...)`: sines in even, cosines in odd places (Vaswani et al. 2017)."""
+    """Encoding `(..., dim)` of positions `(...)`: sines in even, cosines in odd places (Vaswani et al. 2017)."""
     if dim % 2:
         raise ValueError(f"a sinusoidal encoding needs an even width, not {dim}")
     cos, sin = Rotary(dim, base).turn(positions)

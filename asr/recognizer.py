@@ -11,7 +11,6 @@ from typing import BinaryIO
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from asr.audio.files import AudioFile
 from asr.audio.resample import StreamResampler
@@ -65,14 +64,14 @@ class Recognizer:
         """Hertz at which the model hears; `Stream.accept` takes any rate."""
         return self.model.config.features.sample_rate
 
-    def stream(self, options: StreamOptions = StreamOptions()) -> Stream:  # noqa: B008 (frozen)
+    def stream(self, options: StreamOptions = StreamOptions()) -> Stream:
         """A new stream of one speaker or microphone."""
         return Stream(self.model, options)
 
     def transcribe(
         self,
         source: str | PathLike[str] | BinaryIO | np.ndarray,
-        options: StreamOptions = StreamOptions(),  # noqa: B008
+        options: StreamOptions = StreamOptions(),
     ) -> Iterator[Final]:
         """The finals of a sound file of any format, or of samples `(time,)` at `sample_rate`, as they are decoded.
 

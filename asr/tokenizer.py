@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from asr.errors import ModelError
+from asr.weights import write_atomically
 
 SPACE = "\u2581"  # how SentencePiece writes a space
 
@@ -84,7 +85,7 @@ class PieceTable:
             raise ModelError(f"{path}: not a table of pieces") from error
 
     def save(self, path: Path) -> None:
-        path.write_text(json.dumps(self.pieces, ensure_ascii=False), "utf-8")
+        write_atomically(path, json.dumps(self.pieces, ensure_ascii=False).encode())
 
     def __len__(self) -> int:
         return len(self.pieces)

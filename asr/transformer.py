@@ -80,7 +80,7 @@ class Block(nn.Module):
     ) -> Tensor:
         """`(batch, time, d_model)` -> the same; arguments as in `MultiHeadAttention.forward`.
 
-        `bucket` `(batch or 1, time, keys)` holds the relative-bias buckets; `memory` and `memory_mask` go to the
+        `bucket` holds the relative-bias buckets (`RelativeBias.forward`); `memory` and `memory_mask` go to the
         cross-attention.
         """
         attended = self.att(

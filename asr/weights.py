@@ -39,10 +39,15 @@ def quantise_all(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def save_weights(weights: Mapping[str, Tensor], path: Path) -> None:
     """Writes tensors atomically: the file is complete or the old one stays."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
+    write_atomically(path, save({name: weight.contiguous() for name, weight in weights.items()}))
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Writes a file so that it is complete or the old one stays."""
     partial = path.with_name(path.name + ".partial")
-    save_file({name: weight.contiguous() for name, weight in weights.items()}, partial)
+    partial.write_bytes(content)
     partial.replace(path)
 
 

@@ -3,8 +3,9 @@
     python scripts/import_seed.py SEED MOONSHINE OUT
 
 SEED holds the encoder and CTC branch (weights.safetensors in half precision, pieces.model, reference.npz). MOONSHINE is
-the folder `models/base-en` of the package moonshine-cpp 0.1.4 (MIT), whose attention decoder is int8 with a scale and an
-offset a tensor: it is stored as it is, without loss. The encoder is stored in int8 with a scale per output channel.
+the folder `models/base-en` of the package moonshine-cpp 0.1.4 (MIT), whose attention decoder is int8 with a scale and
+an offset a tensor: it is stored as it is, without loss. Log-mel, log-probabilities, memory and texts are compared with
+the reference in float32; then the encoder is stored in int8 with a scale per output channel.
 Needs onnxruntime (its flatbuffers reader) besides the project.
 """
 
@@ -21,8 +22,9 @@ from torch import Tensor
 
 from asr.decoder import DecoderConfig
 from asr.encoder import EncoderConfig
-from asr.features import FeatureConfig, LogMel
-from asr.model import CONFIG, CTC_PIECES, DECODER, DECODER_PIECES, ENCODER, ModelConfig
+from asr.features import FeatureConfig, LogMel, scale_frames
+from asr.model import CONFIG, CTC_PIECES, DECODER, DECODER_PIECES, ENCODER, ModelConfig, SpeechModel
+from asr.search.greedy import attention_greedy, ctc_greedy
 from asr.tokenizer import SPACE, PieceTable
 from asr.weights import OFFSET, SCALE, load_weights, quantise_all, save_weights
 
@@ -30,6 +32,7 @@ ABOUT = (
     "Encoder and CTC branch: distilled from Moonshine base-en (MIT), which was also the warm start. "
     "Attention decoder: Moonshine base-en's own, int8. See the model card in README.md."
 )
+TOLERANCE = 2e-2  # of log-probabilities and memory against the reference
 ONNX_TYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64}
 RENAMED = {  # seed name -> project name
     "bias": "relative.weight",
@@ -148,8 +151,45 @@ def read_pieces(path: Path) -> list[str]:
             pieces.append(piece.decode())
         except UnicodeDecodeError:
             pieces.append("".join(f"<0x{byte:02X}>" for byte in piece))
-    assert pieces[3:5] == ["\0", "\1"] and SPACE + "the" in pieces
+    assert pieces[3:5] == ["\0", "\1"]
+    assert SPACE + "the" in pieces
     return pieces
+
+
+def check(model: SpeechModel, reference: dict[str, np.ndarray]) -> None:
+    """Compares features, posteriors, memory and texts of two utterances with the reference, printing the differences.
+
+    Raises:
+        SystemExit: a difference above `TOLERANCE`, or another text.
+    """
+    worst: dict[str, float] = {"log-mel": 0.0, "log-probabilities": 0.0, "memory": 0.0}
+
+    def compare(kind: str, ours: Tensor, name: str) -> None:
+        worst[kind] = max(worst[kind], float((ours[0] - torch.from_numpy(reference[name])).abs().max()))
+
+    def same(text: str, name: str) -> None:
+        if text != str(reference[name]):
+            raise SystemExit(f"{name}: {text!r} where the reference has {str(reference[name])!r}")
+
+    for i in (0, 1):
+        samples = torch.from_numpy(reference[f"samples{i}"].astype(np.float32) / 32768)[None]
+        frames = scale_frames(model.features(samples)[0], 1.0)
+        compare("log-mel", frames, f"logmel{i}")
+        full = model.encoder.encode(frames)
+        compare("memory", full.memory, f"memory{i}")
+        compare("log-probabilities", full.log_probs, f"logprob{i}_c1000000_r0")
+        seconds = samples.shape[1] / model.config.features.sample_rate
+        written = attention_greedy(model.decoder, model.decoder_pieces, full.memory, seconds, "")
+        same(model.decoder_pieces.decode(written.pieces), f"final{i}")
+        for chunk, look_ahead in ((7, 0), (13, 0), (27, 0), (7, 13), (13, 13)):
+            state = model.start(chunk=chunk, look_ahead=look_ahead, gain=1.0)
+            streamed = model(samples, state, final=True)[0].log_probs
+            name = f"{i}_c{chunk}_r{look_ahead}"
+            compare("log-probabilities", streamed, f"logprob{name}")
+            same(model.tokenizer.decode(ctc_greedy(streamed[0])), f"text{name}")
+    print("largest differences from the reference: " + ", ".join(f"{k} {v:.1e}" for k, v in worst.items()))
+    if max(worst.values()) > TOLERANCE:
+        raise SystemExit(f"more than {TOLERANCE}: the weights were not read as they were meant")
 
 
 def main() -> None:
@@ -157,18 +197,20 @@ def main() -> None:
     parser.add_argument("seed", type=Path)
     parser.add_argument("moonshine", type=Path)
     parser.add_argument("out", type=Path)
-    parser.add_argument("--float", action="store_true", help="store the encoder in float32, for comparison")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     config = ModelConfig(FeatureConfig(), EncoderConfig(), DecoderConfig(), ABOUT)
     features = {f"features.{k}": v for k, v in LogMel(config.features).design().state_dict().items()}
     encoder = encoder_weights(args.seed)
-    save_weights(features | (encoder if args.float else quantise_all(encoder)), args.out / ENCODER)
+    save_weights(features | encoder, args.out / ENCODER)
     save_weights(decoder_weights(args.moonshine, config.decoder.layers), args.out / DECODER)
     PieceTable(read_pieces(args.moonshine / "tokenizer.bin")).save(args.out / DECODER_PIECES)
     (args.out / CTC_PIECES).write_bytes((args.seed / "pieces.model").read_bytes())
     (args.out / CONFIG).write_text(json.dumps(asdict(config), indent=1) + "\n", "utf-8")
-    print(f"wrote {args.out}: check it with `pytest tests/test_parity.py` and `asr evaluate`")
+    with torch.inference_mode():
+        check(SpeechModel.load(args.out), dict(np.load(args.seed / "reference.npz")))
+    save_weights(features | quantise_all(encoder), args.out / ENCODER)
+    print(f"wrote {args.out}, the encoder in int8")
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def test_a_short_pause_does_not_end_an_utterance():
 
 def test_silence_and_clicks_make_no_utterance():
     assert run(silence(20)) == []
-    assert run((silence(1) + [(True, False, 1.0)]) * 10) == []
+    assert run(([*silence(1), (True, False, 1.0)]) * 10) == []
 
 
 def test_a_single_heard_position_is_an_utterance():

@@ -113,7 +113,7 @@ def test_a_saved_model_is_the_same_model(tmp_path, int8):
 
 
 def test_broken_models_are_told_in_one_line(tmp_path):
-    with pytest.raises(ModelError, match="no model nowhere.*en"):
+    with pytest.raises(ModelError, match=r"no model nowhere.*en"):
         SpeechModel.load("nowhere")
     MODEL.save(tmp_path)
     weights = (tmp_path / ENCODER).read_bytes()

@@ -11,7 +11,7 @@ TEXTS = ["the cat sat on the mat", "a dog ran after the cat", "it's raining cats
 TOKENIZER = CtcTokenizer.train(TEXTS, 40)
 
 
-@given(st.lists(st.sampled_from("the cat dog it's raining mat".split()), min_size=1, max_size=8))
+@given(st.lists(st.sampled_from(["the", "cat", "dog", "it's", "raining", "mat"]), min_size=1, max_size=8))
 def test_text_comes_back_from_its_pieces(words):
     text = " ".join(words)
     outputs = TOKENIZER.encode(text)

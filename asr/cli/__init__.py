@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import typer
 
 from asr.cli.evaluate import evaluate
+from asr.cli.train import train
 from asr.cli.transcribe import transcribe
 from asr.errors import AsrError
 
@@ -20,6 +22,7 @@ app = typer.Typer(
 )
 app.command()(transcribe)
 app.command()(evaluate)
+app.command()(train)
 
 
 def main() -> None:
@@ -31,6 +34,6 @@ def main() -> None:
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()
+    except BrokenPipeError:  # the reader of our output has gone, as in `asr transcribe ... | head -1`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -33,7 +34,7 @@ def align_words(words: Sequence[str], log_probs: Tensor, tokenizer: CtcTokenizer
     size = log_probs.shape[0]
     if not targets or size == 0:
         return [Span(0, 0, 0.0) for _ in words]
-    repeats = sum(a == b for a, b in zip(targets, targets[1:], strict=False))
+    repeats = sum(a == b for a, b in itertools.pairwise(targets))
     if len(targets) + repeats > size:
         return [Span(size * i // len(words), size * (i + 1) // len(words), 0.0) for i in range(len(words))]
     from torchaudio.functional import forced_align, merge_tokens

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asr.errors import AsrError
-from asr.text import normalise
 from asr.evaluation.wer import ErrorRate, error_rate
+from asr.text import normalise
 
 sentences = st.lists(st.sampled_from(["a", "the", "cat", "sat", "it's", "on"]), max_size=8).map(" ".join)
 

@@ -1,0 +1,195 @@
+"""YAML and `--set` overrides -> TrainConfig; whatever is wrong is named by its dotted key."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import types
+from collections.abc import Sequence
+from dataclasses import Field, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from asr.errors import ConfigError
+from asr.training.config import TrainConfig
+
+_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+_MODEL_LOW = {  # smallest values of the encoder's sizes
+    "ctc_layers": 0,
+    "rotary_dim": 0,
+    "dropout": 0,
+    "left_context": 0,
+}
+
+
+def load_config(path: str | Path, overrides: Sequence[str] = ()) -> TrainConfig:
+    """Reads a YAML file and applies overrides such as `optimiser.learning_rate=1e-3` (the value is YAML).
+
+    Raises:
+        ConfigError: the file cannot be read, a key is unknown, or a value has the wrong type or is impossible.
+    """
+    import yaml
+
+    try:
+        values = yaml.safe_load(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: the configuration cannot be read: {error.strerror or error}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not YAML: {_one_line(error)}") from error
+    if not isinstance(values, dict | None):
+        raise ConfigError(f"{path}: not a configuration: it must hold sections such as `data:` and `model:`")
+    values = values or {}
+    for override in overrides:
+        _override(values, override)
+    try:
+        config = _build(TrainConfig, values, "")
+        _check_together(config)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+    return config
+
+
+def _one_line(error: Exception) -> str:
+    mark = getattr(error, "problem_mark", None)
+    if mark is None:
+        return str(error).splitlines()[0]
+    return f"line {mark.line + 1}: {getattr(error, 'problem', None) or 'cannot be read'}"
+
+
+def _override(values: dict[str, Any], override: str) -> None:
+    import yaml
+
+    key, equals, text = override.partition("=")
+    if not equals or not key.strip():
+        raise ConfigError(f"--set {override}: write it as KEY=VALUE, such as optimiser.learning_rate=1e-3")
+    *sections, last = key.strip().split(".")
+    for section in sections:
+        if not isinstance(values.get(section), dict):
+            values[section] = {}
+        values = values[section]
+    try:
+        values[last] = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"--set {override}: the value is not YAML") from error
+
+
+def _build(kind: type, values: Any, prefix: str) -> Any:
+    """A dataclass from a dictionary; `prefix` is the dotted key of it, with a dot at its end."""
+    if not isinstance(values, dict):
+        raise ConfigError(f"{prefix[:-1]}: must be a section of keys, not {values!r}")
+    known, types_of = {item.name: item for item in fields(kind)}, get_type_hints(kind)
+    for key in values:
+        if key not in known:
+            raise ConfigError(f"{prefix}{key}: no such key{_suggest(str(key), prefix)}")
+    given = {}
+    for key, value in values.items():
+        name, wanted = prefix + key, types_of[key]
+        if is_dataclass(wanted):
+            given[key] = _build(wanted, {} if value is None else value, name + ".")
+        else:
+            given[key] = _convert(value, wanted, name)
+            _check_value(given[key], known[key], name)
+            if known[key].metadata.get("path"):
+                given[key] = _expand(given[key], name)
+    return kind(**given)
+
+
+def _suggest(key: str, prefix: str) -> str:
+    """`; did you mean ...?`: the nearest key, preferably of the same section."""
+    every = list(_keys(TrainConfig, ""))
+    inside = {name[len(prefix) :]: name for name in every if name.startswith(prefix)}
+    near = difflib.get_close_matches(key, list(inside), 1) or [
+        name for name in inside if name.rpartition(".")[2] == key
+    ]
+    if near:
+        return f"; did you mean {inside[near[0]]}?"
+    near = difflib.get_close_matches(prefix + key, every, 1) or [n for n in every if n.endswith("." + key)]
+    if near:
+        return f"; did you mean {near[0]}?"
+    return f"; known are {', '.join(inside)}" if inside else ""
+
+
+def _keys(kind: type, prefix: str) -> list[str]:
+    names = []
+    for item in fields(kind):
+        wanted = get_type_hints(kind)[item.name]
+        names.append(prefix + item.name)
+        if is_dataclass(wanted):
+            names.extend(_keys(wanted, f"{prefix}{item.name}."))
+    return names
+
+
+def _convert(value: Any, wanted: Any, name: str) -> Any:
+    """A YAML value as the wanted type."""
+    origin, arguments = get_origin(wanted), get_args(wanted)
+    if origin in (Union, types.UnionType):
+        if value is None:
+            return None
+        return _convert(value, next(a for a in arguments if a is not type(None)), name)
+    if origin is Literal:
+        if value not in arguments:
+            raise ConfigError(f"{name}: must be one of {', '.join(arguments)}, not {value!r}")
+        return value
+    if origin is tuple:
+        items = [] if value is None else value if isinstance(value, list) else [value]
+        return tuple(_convert(item, arguments[0], name) for item in items)
+    if wanted is float and isinstance(value, str) and re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", value):
+        return float(value)  # YAML 1.1 takes 1e-3, without a point, for text
+    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+        raise ConfigError(f"{name}: must be {_KINDS[wanted]}, not {value!r}")
+    return value
+
+
+def _check_value(value: Any, item: Field, name: str) -> None:
+    """ConfigError for a number outside of its field's range."""
+    meta = item.metadata
+    low = meta.get("low", None if not name.startswith("model.") else _MODEL_LOW.get(item.name, 1))
+    for number in value if isinstance(value, tuple) else (value,):
+        if low is None or not isinstance(number, int | float) or isinstance(number, bool):
+            continue
+        above, high = meta.get("above", False), meta.get("high", float("inf"))
+        if not (low < number if above else low <= number) or not number <= high:
+            most = "" if high == float("inf") else f" and at most {high:g}"
+            raise ConfigError(f"{name}: must be {'above' if above else 'at least'} {low:g}{most}, not {number!r}")
+        if number == float("inf"):
+            raise ConfigError(f"{name}: must be finite")
+
+
+def _check_together(config: TrainConfig) -> None:
+    """ConfigError for values that are possible alone but not with each other."""
+    m, d, c, s = config.model, config.data, config.chunks, config.schedule
+    head = m.d_model // m.heads
+    if m.d_model % m.heads:
+        raise ConfigError(f"model.d_model: {m.d_model} must be a multiple of model.heads, {m.heads}")
+    if m.rotary_dim % 2 or m.rotary_dim > head:
+        raise ConfigError(f"model.rotary_dim: must be even and at most d_model / heads = {head}, not {m.rotary_dim}")
+    if m.buckets % 2 or m.buckets < 34:
+        raise ConfigError(f"model.buckets: must be even and at least 34, not {m.buckets}")
+    if m.dropout >= 1:
+        raise ConfigError(f"model.dropout: must be below 1, not {m.dropout}")
+    if m.vocabulary != type(m)().vocabulary:
+        raise ConfigError("model.vocabulary: comes from the tokenizer: set tokenizer.pieces instead")
+    if d.max_duration + d.tail_seconds > d.batch_seconds:
+        raise ConfigError(
+            f"data.batch_seconds: {d.batch_seconds:g} must hold an utterance of data.max_duration"
+            f" + data.tail_seconds = {d.max_duration + d.tail_seconds:g} seconds"
+        )
+    if s.warmup > s.steps:
+        raise ConfigError(f"schedule.warmup: {s.warmup} must be at most schedule.steps, {s.steps}")
+    if c.full_context < 1 and not c.sizes:
+        raise ConfigError("chunks.sizes: name at least one chunk, or set chunks.full_context to 1")
+
+
+def _expand(value: Any, name: str) -> Any:
+    """Paths with `~` and `$VARIABLE` expanded; ConfigError for a variable that is not set."""
+    if value is None:
+        return None
+    if isinstance(value, tuple):
+        return tuple(_expand(path, name) for path in value)
+    expanded = os.path.expanduser(os.path.expandvars(value))
+    if missing := re.search(r"\$(\w+|\{\w+\})", expanded):
+        raise ConfigError(f"{name}: the variable {missing[0]} is not set")
+    return expanded

@@ -1,0 +1,81 @@
+"""What a run starts from: device, tokenizer, model and data, made from the configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from asr.errors import ConfigError, ManifestError
+from asr.features import FeatureConfig
+from asr.manifest import Manifest
+from asr.model import ModelConfig, SpeechModel
+from asr.tokenizer import CtcTokenizer
+from asr.training.config import DataConfig, TokenizerConfig, TrainConfig
+from asr.training.selection import target_text
+
+
+def choose_device(name: str) -> torch.device:
+    """`auto`: a GPU where there is one; ConfigError for a device that is not there."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.zeros(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        raise ConfigError(f"--device {name}: this machine has no such device; use cpu or auto") from error
+    return device
+
+
+def open_manifests(paths: Sequence[str]) -> list[Manifest]:
+    """Opens manifests; those without a text are left to the selection, which counts them.
+
+    Raises:
+        ManifestError: one cannot be read.
+    """
+    return [Manifest(path, require_text=False) for path in paths]
+
+
+def prepare_tokenizer(
+    config: TokenizerConfig, manifests: Iterable[Manifest], data: DataConfig, kept: Path
+) -> CtcTokenizer:
+    """The tokenizer of a run: the one that it has already (`kept`), the one that is named, or a new one.
+
+    Raises:
+        ConfigError: the texts have more different characters than `tokenizer.pieces`.
+        ManifestError: there are no texts to train one on.
+        ModelError: the named one cannot be read.
+    """
+    if kept.exists():
+        return CtcTokenizer.load(kept)
+    if config.model is not None:
+        tokenizer = CtcTokenizer.load(Path(config.model))
+    else:
+        texts = [text for m in manifests for u in m if (text := target_text(u.text, data))]
+        if not texts:
+            raise ManifestError("data.train: no utterance has a text (see data.text) to make a tokenizer of")
+        characters = set("".join(texts)) - {" "}
+        if len(characters) + 2 > config.pieces:
+            raise ConfigError(
+                f"tokenizer.pieces: {config.pieces} must be at least {len(characters) + 2}: "
+                f"the texts have {len(characters)} different characters"
+            )
+        try:
+            tokenizer = CtcTokenizer.train(texts, config.pieces)
+        except RuntimeError as error:
+            raise ConfigError(f"tokenizer.pieces: SentencePiece cannot make {config.pieces} of the texts") from error
+    partial = kept.with_suffix(".partial")
+    partial.write_bytes(tokenizer.model)
+    partial.replace(kept)
+    return tokenizer
+
+
+def build_model(config: TrainConfig, tokenizer: CtcTokenizer) -> SpeechModel:
+    """A new model whose weights are a function of the seed."""
+    torch.manual_seed(config.seed)
+    encoder = replace(config.model, vocabulary=len(tokenizer))
+    model = SpeechModel(ModelConfig(FeatureConfig(mels=encoder.mels), encoder), tokenizer)
+    model.features.design()
+    return model

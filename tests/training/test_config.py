@@ -1,0 +1,79 @@
+import pytest
+
+from asr.errors import ConfigError
+from asr.training.load_config import load_config
+from tests.training.run_asr import CONFIGS
+
+
+def write(tmp_path, text):
+    path = tmp_path / "config.yaml"
+    path.write_text(text, "utf-8")
+    return path
+
+
+@pytest.mark.parametrize("name", ["tiny.yaml", "small-en.yaml"])
+def test_shipped_configurations_are_valid(name):
+    config = load_config(CONFIGS / name)
+    assert config.model.d_model % config.model.heads == 0
+
+
+def test_an_override_wins_and_numbers_may_be_written_as_1e_3(tmp_path):
+    path = write(tmp_path, "optimiser: {learning_rate: 2e-3}\n")
+    assert load_config(path).optimiser.learning_rate == 2e-3
+    config = load_config(path, ["optimiser.learning_rate=1e-4", "data.train=[a.jsonl, b.jsonl]", "data.dev=c.jsonl"])
+    assert config.optimiser.learning_rate == 1e-4
+    assert config.data.train == ("a.jsonl", "b.jsonl")
+    assert config.data.dev == ("c.jsonl",)
+
+
+def test_variables_in_paths_are_expanded(tmp_path, monkeypatch):
+    monkeypatch.setenv("CORPUS", "/data/speech")
+    path = write(tmp_path, "data: {train: ['${CORPUS}/train.jsonl']}\n")
+    assert load_config(path).data.train == ("/data/speech/train.jsonl",)
+    monkeypatch.delenv("CORPUS")
+    with pytest.raises(ConfigError, match=r"data\.train: the variable \$\{CORPUS\} is not set"):
+        load_config(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("optimiser: {learning_rat: 1}", "optimiser.learning_rat: no such key; did you mean optimiser.learning_rate?"),
+        ("learning_rate: 1", "learning_rate: no such key; did you mean optimiser.learning_rate?"),
+        ("modle: {}", "modle: no such key; did you mean model?"),
+        ("optimiser: 3", "optimiser: must be a section of keys, not 3"),
+        ("optimiser: {learning_rate: fast}", "optimiser.learning_rate: must be a number, not 'fast'"),
+        ("optimiser: {learning_rate: 0}", "optimiser.learning_rate: must be above 0, not 0.0"),
+        ("optimiser: {learning_rate: .nan}", "optimiser.learning_rate: must be above 0, not nan"),
+        ("optimiser: {learning_rate: .inf}", "optimiser.learning_rate: must be finite"),
+        ("schedule: {steps: 1.5}", "schedule.steps: must be a whole number, not 1.5"),
+        ("schedule: {steps: true}", "schedule.steps: must be a whole number, not True"),
+        ("schedule: {steps: 10, warmup: 20}", "schedule.warmup: 20 must be at most schedule.steps, 10"),
+        ("schedule: {decay: linear}", "schedule.decay: must be one of cosine, inverse_sqrt, constant, not 'linear'"),
+        ("chunks: {sizes: [7, 0]}", "chunks.sizes: must be at least 1, not 0"),
+        ("chunks: {full_context: 1.2}", "chunks.full_context: must be at least 0 and at most 1, not 1.2"),
+        ("chunks: {sizes: []}", "chunks.sizes: name at least one chunk, or set chunks.full_context to 1"),
+        ("model: {d_model: 100, heads: 8}", "model.d_model: 100 must be a multiple of model.heads, 8"),
+        ("model: {rotary_dim: 60}", "model.rotary_dim: must be even and at most d_model / heads = 52, not 60"),
+        ("model: {vocabulary: 30}", "model.vocabulary: comes from the tokenizer: set tokenizer.pieces instead"),
+        ("data: {batch_seconds: 5}", "data.batch_seconds: 5 must hold an utterance of data.max_duration"),
+        ("- a list", "not a configuration"),
+        ("data: [", "not YAML: line"),
+    ],
+)
+def test_what_is_wrong_is_named_in_one_line(tmp_path, text, message):
+    with pytest.raises(ConfigError) as caught:
+        load_config(write(tmp_path, text + "\n"))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("override", ["seed", "=3", "optimiser.beta1=[", "nothing.at.all=1"])
+def test_impossible_overrides_are_refused(tmp_path, override):
+    with pytest.raises(ConfigError):
+        load_config(write(tmp_path, ""), [override])
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"none\.yaml: the configuration cannot be read"):
+        load_config(tmp_path / "none.yaml")

@@ -1,0 +1,150 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from asr.errors import ConfigError, ManifestError
+from asr.features import FeatureConfig
+from asr.tokenizer import CtcTokenizer
+from asr.training.batching import BucketedBatches
+from asr.training.config import DataConfig, TokenizerConfig
+from asr.training.data import BatchReader, read_batches
+from asr.training.selection import positions_needed, select, target_text
+from asr.training.setup import open_manifests, prepare_tokenizer
+from tests.training.words import RATE, WORDS, write_corpus
+
+FEATURES = FeatureConfig()
+DATA = DataConfig(max_duration=5.0)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    return write_corpus(tmp_path_factory.mktemp("corpus"), 12)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return CtcTokenizer.train(list(WORDS), 16)
+
+
+def make(manifest, tokenizer, seed=1):
+    selection = select(open_manifests([str(manifest)]), tokenizer, DATA, FEATURES)
+    reader = BatchReader(selection, RATE, FEATURES.hop, DATA.tail_seconds, strict=True)
+    return selection, reader, BucketedBatches(selection.durations + DATA.tail_seconds, 8, 2, seed)
+
+
+def change(manifest, target, **changes):
+    """A manifest with some lines changed: `row_3={"text": ""}`."""
+    lines = [json.loads(line) for line in manifest.read_text("utf-8").splitlines()]
+    for row, values in changes.items():
+        lines[int(row.removeprefix("row_"))].update(values)
+    target.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    return target
+
+
+def test_a_batch_holds_what_the_manifest_says(corpus, tokenizer):
+    selection, reader, plan = make(corpus, tokenizer)
+    batch = next(read_batches(reader, plan, 0))
+    for row, index in enumerate(batch.indices.tolist()):
+        utterance = selection.manifests[0][index]
+        assert batch.sounding[row] == round(utterance.duration * RATE)
+        assert batch.sample_lengths[row] - batch.sounding[row] == DATA.tail_seconds * RATE
+        assert not batch.samples[row, batch.sounding[row] :].any()
+        pieces = batch.targets[row, : batch.target_lengths[row]].tolist()
+        assert tokenizer.decode(pieces) == utterance.text
+        assert batch.names[row] == utterance.audio
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=10, deadline=None)
+@given(first=st.integers(0, 6), epoch=st.integers(0, 3))
+def test_an_epoch_can_be_taken_up_in_the_middle(corpus, tokenizer, first, epoch):
+    _, reader, plan = make(corpus, tokenizer)
+    whole = list(read_batches(reader, plan, epoch))
+    rest = list(read_batches(reader, plan, epoch, first))
+    assert [b.number for b in rest] == [b.number for b in whole[first:]]
+    for one, other in zip(rest, whole[first:], strict=True):
+        assert one.names == other.names
+        assert torch.equal(one.samples, other.samples)
+
+
+def test_workers_change_nothing(corpus, tokenizer):
+    _, reader, plan = make(corpus, tokenizer)
+    alone = list(read_batches(reader, plan, 0))
+    shared = list(read_batches(reader, plan, 0, workers=2))
+    assert [b.names for b in alone] == [b.names for b in shared]
+    assert all(torch.equal(a.samples, b.samples) for a, b in zip(alone, shared, strict=True))
+
+
+def test_what_cannot_be_trained_on_is_counted_by_reason(corpus, tokenizer):
+    changed = change(
+        corpus,
+        corpus.with_name("changed.jsonl"),
+        row_0={"text": ""},
+        row_1={"duration": 60.0},
+        row_2={"text": "xyz"},
+        row_3={"text": " ".join(WORDS * 9)},
+        row_4={"text": "  ... "},
+    )
+    selection, _, _ = make(changed, tokenizer)
+    assert selection.left_out == {
+        "without text": 2,
+        "longer than data.max_duration (5 s)": 1,
+        "with characters that the tokenizer does not know": 1,
+        "too short for their text": 1,
+    }
+    assert len(selection) == 7
+
+
+def test_nothing_left_is_an_error_with_the_reasons(corpus, tokenizer):
+    changed = change(corpus, corpus.with_name("none.jsonl"), **{f"row_{i}": {"text": ""} for i in range(12)})
+    with pytest.raises(ManifestError, match="no utterance can be used: 12 without text"):
+        make(changed, tokenizer)
+
+
+@pytest.mark.parametrize("content", [b"", b"RIFF no sound at all", None])
+def test_audio_that_cannot_be_read_is_skipped_and_named(tmp_path, tokenizer, content):
+    manifest = write_corpus(tmp_path, 4)
+    broken = tmp_path / "02.wav"
+    broken.unlink() if content is None else broken.write_bytes(content)
+    _, reader, plan = make(manifest, tokenizer)
+    batches = list(read_batches(reader, plan, 0))
+    skipped = [line for batch in batches for line in batch.skipped]
+    assert len(skipped) == 1
+    assert "02.wav" in skipped[0]
+    assert sum(len(batch) for batch in batches) == 3
+
+
+def test_audio_longer_than_its_manifest_says_is_skipped(corpus, tokenizer):
+    changed = change(corpus, corpus.with_name("short.jsonl"), row_5={"duration": 1.0, "text": "mako"})
+    _, reader, plan = make(changed, tokenizer)
+    skipped = [line for batch in read_batches(reader, plan, 0) for line in batch.skipped]
+    assert len(skipped) == 1
+    assert "its manifest says 1.0 s" in skipped[0]
+
+
+def test_ctc_needs_a_blank_between_equal_pieces():
+    assert positions_needed(np.array([4, 4, 5, 5, 5])) == 8
+    assert positions_needed(np.array([], np.int32)) == 0
+
+
+def test_texts_are_written_as_asked():
+    text = "It's  5 O'Clock, Zoë!"
+    assert target_text(text, DataConfig(text="normalised")) == "it's five o'clock zoe"
+    assert target_text(text, DataConfig(text="lower")) == "it's 5 o'clock, zoë!"
+    assert target_text(text, DataConfig(text="as_written")) == "It's 5 O'Clock, Zoë!"
+
+
+def test_a_run_keeps_its_tokenizer(corpus, tmp_path):
+    kept, manifests = tmp_path / "pieces.model", open_manifests([str(corpus)])
+    first = prepare_tokenizer(TokenizerConfig(pieces=20), manifests, DATA, kept)
+    second = prepare_tokenizer(TokenizerConfig(pieces=12), manifests, DATA, kept)
+    assert first.model == second.model
+    assert kept.read_bytes() == first.model
+
+
+def test_too_few_pieces_for_the_letters_are_refused(corpus, tmp_path):
+    with pytest.raises(ConfigError, match=r"tokenizer\.pieces: 3 must be at least \d+"):
+        prepare_tokenizer(TokenizerConfig(pieces=3), open_manifests([str(corpus)]), DATA, tmp_path / "pieces.model")

@@ -1,0 +1,115 @@
+import random
+
+import pytest
+import torch
+
+from asr.encoder import EncoderConfig, StreamingEncoder
+from asr.masks import FULL_CONTEXT
+from asr.training.augment import MASKED, random_gain, spec_augment
+from asr.training.chunks import draw_chunk, possible_chunks
+from asr.training.config import AugmentConfig, ChunkConfig, LossConfig, OptimiserConfig, ScheduleConfig
+from asr.training.data import Batch
+from asr.training.losses import weighted_losses
+from asr.training.optimiser import learning_rate, parameter_groups
+
+SIZES = EncoderConfig(d_model=32, heads=2, inner=64, layers=1, rotary_dim=8, vocabulary=12, left_context=20)
+
+
+def batch_of(targets):
+    lengths = torch.tensor([len(t) for t in targets])
+    padded = torch.nn.utils.rnn.pad_sequence([torch.tensor(t) for t in targets], batch_first=True)
+    none = torch.zeros(len(targets), 0)
+    return Batch(none, lengths, lengths, padded, lengths, lengths, ("a",) * len(targets), (), 0, 0)
+
+
+@pytest.mark.parametrize(("chunk", "look_ahead"), [*possible_chunks(ChunkConfig()), (FULL_CONTEXT, 0)])
+def test_loss_and_gradient_are_finite_for_every_chunk(chunk, look_ahead):
+    torch.manual_seed(0)
+    encoder = StreamingEncoder(SIZES)
+    output = encoder.encode(torch.randn(3, 150, 80), torch.tensor([150, 90, 31]), chunk=chunk, look_ahead=look_ahead)
+    loss, parts = weighted_losses(LossConfig(), output, batch_of([[1, 2, 2, 3], [4, 5], [6]]))
+    loss.backward()
+    assert torch.isfinite(loss)
+    assert torch.equal(parts["ctc"], loss.detach())
+    assert all(torch.isfinite(p.grad).all() for p in encoder.parameters() if p.grad is not None)
+
+
+def test_an_utterance_without_room_for_its_text_counts_as_zero():
+    encoder = StreamingEncoder(SIZES)
+    output = encoder.encode(torch.randn(1, 9, 80), torch.tensor([9]))
+    loss, _ = weighted_losses(LossConfig(), output, batch_of([[1, 1, 2, 2]]))
+    assert loss == 0
+
+
+def test_padding_does_not_change_the_loss():
+    torch.manual_seed(0)
+    encoder = StreamingEncoder(SIZES).eval()
+    frames = torch.randn(1, 60, 80)
+    padded = torch.cat([frames, torch.randn(1, 60, 80)], 1)
+    for chunk, look_ahead in ((7, 7), (FULL_CONTEXT, 0)):
+        alone, inside = (
+            weighted_losses(
+                LossConfig(),
+                encoder.encode(x, torch.tensor([60]), chunk=chunk, look_ahead=look_ahead),
+                batch_of([[1, 2, 3]]),
+            )[0]
+            for x in (frames, padded)
+        )
+        assert alone.item() == pytest.approx(inside.item(), abs=1e-4)
+
+
+def test_chunks_are_drawn_within_their_cost_and_full_context_as_often_as_asked():
+    config = ChunkConfig(sizes=(3, 13), look_ahead=(0, 7, 13), full_context=0.3, max_cost=2)
+    assert possible_chunks(config) == [(3, 0), (13, 0), (13, 7), (13, 13)]
+    draws = [draw_chunk(config, random.Random(i)) for i in range(3000)]
+    assert {*draws} == {(FULL_CONTEXT, 0), *possible_chunks(config)}
+    assert draws.count((FULL_CONTEXT, 0)) / 3000 == pytest.approx(0.3, abs=0.03)
+
+
+def test_masks_are_each_utterances_own_and_inside_of_it():
+    torch.manual_seed(0)
+    frames, lengths = torch.full((4, 200, 80), 5.0), torch.tensor([200, 150, 100, 40])
+    masked = spec_augment(
+        frames, lengths, AugmentConfig(frequency_masks=0, time_masks=3, time_width=30, time_share=0.1)
+    )
+    hit = (masked == MASKED).all(2)
+    for row, length in enumerate(lengths.tolist()):
+        assert not hit[row, length:].any()
+        assert hit[row].sum() <= 3 * min(30, 0.1 * length)
+    assert not torch.equal(hit[0], hit[1])
+    bands = spec_augment(frames, lengths, AugmentConfig(frequency_masks=2, frequency_width=20, time_masks=0)) == MASKED
+    assert torch.equal(bands.all(1), bands.any(1))
+    assert not torch.equal(bands[0], bands[1])
+    assert bands[:, 0].sum(1).max() <= 40
+
+
+def test_augmentation_is_drawn_from_the_seed_and_can_be_switched_off():
+    frames, lengths = torch.randn(2, 90, 80), torch.tensor([90, 60])
+    draws = []
+    for _ in range(2):
+        torch.manual_seed(3)
+        draws.append((random_gain(2, 6, torch.device("cpu")), spec_augment(frames, lengths, AugmentConfig())))
+    assert torch.equal(draws[0][0], draws[1][0])
+    assert torch.equal(draws[0][1], draws[1][1])
+    assert torch.equal(spec_augment(frames, lengths, AugmentConfig(frequency_masks=0, time_masks=0)), frames)
+    assert torch.equal(random_gain(2, 0, torch.device("cpu")), torch.ones(2))
+    assert random_gain(1000, 6, torch.device("cpu")).log10().mul(20).abs().max() <= 6
+
+
+def test_norms_biases_and_the_relative_bias_do_not_decay():
+    encoder = StreamingEncoder(SIZES)
+    decayed, plain = parameter_groups(encoder, OptimiserConfig(weight_decay=0.1))
+    assert (decayed["weight_decay"], plain["weight_decay"]) == (0.1, 0.0)
+    assert all("norm" not in name and "bias" not in name and "relative" not in name for name in decayed["names"])
+    assert any("relative" in name for name in plain["names"])
+    assert len(decayed["names"]) + len(plain["names"]) == len(list(encoder.parameters()))
+
+
+@pytest.mark.parametrize(("decay", "last"), [("cosine", 0.1), ("inverse_sqrt", 0.1**0.5), ("constant", 1.0)])
+def test_the_rate_rises_to_its_peak_and_falls_to_its_floor(decay, last):
+    schedule = ScheduleConfig(steps=100, warmup=10, decay=decay, floor=0.1)
+    rates = [learning_rate(step, 2.0, schedule) for step in range(1, 101)]
+    assert rates[0] == pytest.approx(0.2)
+    assert rates[9] == pytest.approx(2.0) == max(rates)
+    assert rates[10:] == sorted(rates[10:], reverse=True)
+    assert rates[-1] == pytest.approx(2 * last)
