@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from asr.audio.bytestream import Source, open_bytes, source_name
+from asr.audio.opus import decode_recorded, recorded_rate
 from asr.audio.resample import StreamResampler
 from asr.errors import AudioError
 
@@ -116,16 +117,26 @@ class AudioFile:
         nothing = np.empty(0, np.float32)
         resampler = None
         seconds = 0.0
-        for frame in self._frames():
-            if resampler is None or frame.sample_rate != resampler.source_rate:
+        for samples, rate in self._decoded():
+            if resampler is None or rate != resampler.source_rate:
                 if resampler is not None:
                     yield resampler(nothing, last=True)
-                resampler = StreamResampler(frame.sample_rate, self.sample_rate)
-            seconds += frame.samples / frame.sample_rate
-            yield resampler(_mono(frame))
+                resampler = StreamResampler(rate, self.sample_rate)
+            seconds += len(samples) / rate
+            yield resampler(samples)
         self.warning = self._verdict(seconds)
         if resampler is not None:
             yield resampler(nothing, last=True)
+
+    def _decoded(self) -> Iterator[tuple[np.ndarray, int]]:
+        """Mono samples, (samples,), with the rate (hertz) that they have."""
+        recorded = None
+        if not self._end_missing and recorded_rate(self._bytes):
+            recorded = decode_recorded(self._bytes)
+        if recorded is not None:
+            yield from recorded
+        else:
+            yield from ((_mono(frame), frame.sample_rate) for frame in self._frames())
 
     def _frames(self) -> Iterator["av.AudioFrame"]:
         """Decoded frames with samples in them; packets that cannot be decoded are counted and passed over."""

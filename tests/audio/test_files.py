@@ -202,3 +202,15 @@ def test_importing_costs_little():
     code = "import sys, asr.audio.files; print([m for m in ('av', 'soxr', 'torch', 'soundfile') if m in sys.modules])"
     root = Path(__file__).parents[2]
     assert subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_opus_recorded_at_16_khz_keeps_its_highest_frequencies(tmp_path):
+    """ffmpeg's decoder at 48 kHz and the way back lose them; libsndfile decodes at the rate of the recording."""
+    noise = np.random.default_rng(0).normal(0, 0.1, 16000 * 3).astype(np.float32)
+    path = tmp_path / "voice message.opus"
+    soundfile.write(path, noise, 16000, format="OGG", subtype="OPUS")
+    expected, _ = soundfile.read(path, dtype="float32")
+    with AudioFile(path) as file:
+        got = np.concatenate(list(file.blocks()))
+        assert file.warning is None
+    np.testing.assert_array_equal(got, expected)
