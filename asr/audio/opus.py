@@ -39,7 +39,10 @@ def decode_recorded(data: ByteStream) -> Iterator[tuple[np.ndarray, int]] | None
     except soundfile.LibsndfileError:
         data.seek(position)
         return None
-    sound.seek(0)  # without it libsndfile 1.2.2 decodes some files wrongly: its decoder has been moved while opening
+    # In libsndfile 1.2.2 the Opus decoder is out of step after opening, and a little after a seek into the middle, as
+    # soundfile makes it after each read of a file that can seek. One seek to the start, and none later, is exact.
+    sound.seek(0)
+    sound.seekable = lambda: False
 
     def pieces() -> Iterator[tuple[np.ndarray, int]]:
         with sound:
