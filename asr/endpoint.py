@@ -20,8 +20,8 @@ class EndpointRules:
         longest: an utterance is cut at its best pause when it gets longer.
     """
 
-    pause: float = 0.8
-    unheard: float = 2.4
+    pause: float = 1.2
+    unheard: float = 5.0
     longest: float = 30.0
 
     @classmethod

@@ -4,9 +4,9 @@
 
 SEED holds the encoder and CTC branch (weights.safetensors in half precision, pieces.model, reference.npz). MOONSHINE is
 the folder `models/base-en` of the package moonshine-cpp 0.1.4 (MIT), whose attention decoder is int8 with a scale and
-an offset a tensor. Both are stored as they are, without loss; log-mel, log-probabilities, memory and texts are compared
-with the reference. (int8 with a scale per output channel for the encoder too, `SpeechModel.save(int8=True)`, would halve
-its size; it moved the word error rate of single spoken digits by one point, of other sets by 0.1.)
+an offset a tensor. Both are stored as they are, without loss; log-mel, log-probabilities, memory and texts are
+compared with the reference. (int8 with a scale per output channel for the encoder too, `SpeechModel.save(int8=True)`,
+would halve its size; it moved the word error rate of single spoken digits by one point, of other sets by 0.1.)
 Needs onnxruntime (its flatbuffers reader) besides the project.
 """
 
