@@ -63,6 +63,11 @@ class Endpointer:
     _run: int = 0  # positions with sound in a row
     _loudness: list[float] = field(default_factory=list)  # of the open utterance's positions
 
+    @property
+    def open(self) -> bool:
+        """Whether an utterance has begun (at `floor`) and not ended."""
+        return self._first is not None
+
     def _positions(self, seconds: float) -> float:
         return seconds / self.seconds
 

@@ -17,6 +17,23 @@ class Word:
 
 
 @dataclass(frozen=True)
+class Partial:
+    """The words of the utterance that is open, as far as they are known; a later partial or the final replaces it.
+
+    Attributes:
+        text: the whole hypothesis.
+        stable: the prefix of `text` that no later partial of this utterance will change.
+        start: where the utterance began.
+        end: up to where it was heard.
+    """
+
+    text: str
+    stable: str
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
 class Final:
     """The words of an utterance that has ended; they will not change."""
 
@@ -34,7 +51,7 @@ class Endpoint:
     reason: str
 
 
-Event = Final | Endpoint
+Event = Partial | Final | Endpoint
 
 
 def as_dict(event: Event) -> dict[str, Any]:

@@ -2,69 +2,98 @@
 
 After each chunk the last hypothesis is the draft: one forward pass checks its pieces against the longer memory, the
 prefix on which decoder and draft agree is kept, and decoding goes on from there. What two updates in a row agree on is
-stable and is never taken back (local agreement: Liu et al. 2020, "Low-latency sequence-to-sequence speech recognition").
+stable and is never taken back (local agreement: Liu et al. 2020, "Low-latency sequence-to-sequence speech
+recognition and translation by partial hypothesis selection").
+
+At the edge of a memory that breaks off, the decoder tends to say again what it has said. Three words that stand in the
+hypothesis already, or more letters than CTC can have missed, end it there.
 """
 
 from __future__ import annotations
+
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from asr.decoder import DecoderState
 from asr.model import SpeechModel
-from asr.search.greedy import PIECES_PER_SECOND
+from asr.search.greedy import PIECES_PER_SECOND, ctc_greedy, letter_count
+from asr.text import normalise
 
+REPEATED = 3  # words in a row
+LETTERS_HEARD, LETTERS_MORE = 2.0, 12  # letters written at most: so many for each that CTC hears, and so many more
 MOST_PIECES = 512  # of one utterance; what comes after them waits for the final
 
 
-class PartialDecoder:
-    """The hypothesis of one open utterance.
+class PartialHypothesis(Protocol):
+    """The hypothesis of one open utterance, and the prefix of it that will not change."""
 
-    Attributes:
-        pieces: the hypothesis, ids without start and end.
-        stable: how many of them will not change.
-    """
+    @property
+    def text(self) -> str: ...
+    @property
+    def stable(self) -> str: ...
+    def update(self, memory: Tensor, log_probs: Tensor) -> None:
+        """Goes on over further positions: memory `(1, positions, d_model)`, CTC `(positions, vocabulary)`."""
+
+
+class CtcPartial:
+    """Greedy CTC, for a machine that is too slow for the decoder: all words are stable but the last."""
+
+    def __init__(self, model: SpeechModel) -> None:
+        self.model, self.text, self.stable = model, "", ""
+        self._log_probs: list[Tensor] = []
+
+    def update(self, memory: Tensor, log_probs: Tensor) -> None:
+        self._log_probs.append(log_probs)
+        self.text = self.model.tokenizer.decode(ctc_greedy(torch.cat(self._log_probs)))
+        self.stable = self.text.rpartition(" ")[0]
+
+
+class DecoderPartial:
+    """The attention decoder's hypothesis."""
 
     def __init__(self, model: SpeechModel) -> None:
         self.model = model
-        self.pieces: list[int] = []
-        self.stable = 0
+        self.text, self.stable = "", ""
+        self._pieces: list[int] = []  # ids without start and end
+        self._agreed = 0  # pieces that will not change
+        self._log_probs: list[Tensor] = []
         self._state: DecoderState | None = None
         self._positions = 0
 
-    @property
-    def text(self) -> str:
-        return self.model.decoder_pieces.decode(self.pieces)
-
-    @property
-    def stable_text(self) -> str:
-        """The prefix of `text` that will not change: whole pieces that two updates agreed on."""
-        return self.model.decoder_pieces.decode(self.pieces[: self.stable])
-
-    def update(self, memory: Tensor) -> None:
-        """Goes on over further memory `(1, positions, d_model)` of the utterance."""
+    def update(self, memory: Tensor, log_probs: Tensor) -> None:
         decoder = self.model.decoder
         if self._state is None:
             self._state = decoder.start(memory, max_pieces=MOST_PIECES)
         else:
             decoder.extend(memory, self._state)
         self._positions += memory.shape[1]
-        previous = self.pieces
-        self.pieces = self._decode(previous)
+        self._log_probs.append(log_probs)
+        letters = letter_count(self.model.tokenizer.decode(ctc_greedy(torch.cat(self._log_probs))))
+        previous, self._pieces = self._pieces, self._decode(self._pieces, LETTERS_HEARD * letters + LETTERS_MORE)
         agreed = 0
-        for old, new in zip(previous, self.pieces, strict=False):
+        for old, new in zip(previous, self._pieces, strict=False):
             if old != new:
                 break
             agreed += 1
-        self.stable = max(self.stable, agreed)
+        self._agreed = max(self._agreed, agreed)
+        table = self.model.decoder_pieces
+        self.text = table.decode(self._pieces)
+        # A word is whole when the piece that begins the next one is agreed on too.
+        starts = [pieces[0] for _, pieces in table.words(self._pieces) if pieces[0] < self._agreed]
+        self.stable = table.decode(self._pieces[: starts[-1]]) if starts else ""
 
-    def _decode(self, draft: list[int]) -> list[int]:
-        """The hypothesis that starts with the stable pieces, then with as much of the draft as still holds."""
+    def _decode(self, draft: list[int], letters: float) -> list[int]:
+        """The hypothesis that starts with the agreed pieces, then with as much of the draft as still holds.
+
+        At most `letters` letters are written.
+        """
         decoder, state = self.model.decoder, self._state
         end = decoder.config.end
         limit = min(int(PIECES_PER_SECOND * self._positions * self.model.position_seconds) + 2, MOST_PIECES - 1)
         # The cache holds the start piece and the stable pieces; their states stay as they were.
-        state.truncate(min(state.written, self.stable))
+        state.truncate(min(state.written, self._agreed))
         known = [decoder.config.start, *draft]
         logits = self._forward(known[state.written :])
         best = logits.argmax(-1).tolist()  # best[i] follows known[first + i]
@@ -76,10 +105,27 @@ class PartialDecoder:
             pieces.append(piece)
         following = best[len(pieces) - first]
         state.truncate(len(pieces) + 1)
+        table = self.model.decoder_pieces
         while following != end and len(pieces) < limit:
             pieces.append(following)
+            if letter_count(table.decode(pieces)) > letters:
+                pieces.pop()
+                break
+            if table.starts_word(following) and (again := self._repeated_from(pieces[:-1])) is not None:
+                return pieces[: max(again, self._agreed)]
             following = int(self._forward([following])[-1].argmax())
-        return pieces
+        again = self._repeated_from(pieces)
+        return pieces if again is None else pieces[: max(again, self._agreed)]
+
+    def _repeated_from(self, pieces: list[int]) -> int | None:
+        """The index of the piece from which on the last words have been said before, None if they have not."""
+        words = [(normalise(text), group[0]) for text, group in self.model.decoder_pieces.words(pieces)]
+        spoken = [word for word, _ in words]
+        last = spoken[-REPEATED:]
+        for end in range(REPEATED, len(spoken)):
+            if spoken[end - REPEATED : end] == last:
+                return words[-REPEATED][1]
+        return None
 
     def _forward(self, pieces: list[int]) -> Tensor:
         """Logits `(pieces, vocabulary)` of what follows each of the pieces."""

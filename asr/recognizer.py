@@ -7,18 +7,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from asr.audio.files import AudioFile
 from asr.audio.resample import StreamResampler
 from asr.encoder import SUBSAMPLING
 from asr.endpoint import Endpointer, EndpointRules, Segment
-from asr.events import Endpoint, Event, Final, Word
+from asr.events import Endpoint, Event, Final, Partial, Word
 from asr.level import loud_from
 from asr.model import SpeechModel
+from asr.partial import CtcPartial, DecoderPartial, PartialHypothesis
+from asr.search.witness import heard, hears_speech
 from asr.second_pass import ReadWord, read_ctc, read_utterance
 
 TAIL = 0.25  # s of zeros after the end of a stream, so that the words still inside come out
@@ -33,12 +36,15 @@ class StreamOptions:
         chunk_ms: milliseconds that are emitted at a time.
         look_ahead_ms: milliseconds after each chunk that it may see.
         second_pass: finals are read again by the attention decoder; off: finals are the greedy CTC text.
+        partials: what is said of the open utterance after each chunk: `off`: nothing; `decoder`: what the attention
+            decoder reads in the memory so far; `ctc`: greedy CTC, for slow machines.
         endpoint: when utterances end; None: the whole stream is one utterance.
     """
 
     chunk_ms: float = 320
     look_ahead_ms: float = 320
     second_pass: bool = True
+    partials: Literal["off", "decoder", "ctc"] = "off"
     endpoint: EndpointRules | None = field(default_factory=EndpointRules)
 
 
@@ -105,9 +111,13 @@ class Stream:
         self._endpointer = None if options.endpoint is None else Endpointer(options.endpoint, model.position_seconds)
         self._resampler: StreamResampler | None = None
         self._device = model.encoder.ctc.weight.device
-        self._log_power = torch.zeros(1, 0, model.config.features.mels, device=self._device)  # of the open utterance
-        self._log_probs = torch.zeros(0, model.config.encoder.vocabulary, device=self._device)  # likewise, CTC
-        self._base = 0  # position at which both begin
+        sizes = model.config
+        self._log_power = torch.zeros(1, 0, sizes.features.mels, device=self._device)  # of the open utterance
+        self._log_probs = torch.zeros(0, sizes.encoder.vocabulary, device=self._device)  # likewise, CTC
+        self._memory = torch.zeros(1, 0, sizes.encoder.d_model, device=self._device)  # likewise, for partials
+        self._partial: PartialHypothesis | None = None
+        self._partial_until = 0  # position up to which it has been updated
+        self._base = 0  # position at which all three begin
         self._samples = 0
         self._finished = False
         self._lock = threading.Lock()
@@ -159,25 +169,67 @@ class Stream:
             self._samples += len(samples)
         output, self._state = self.model(torch.from_numpy(samples).to(self._device)[None], self._state, final=final)
         self._log_power = torch.cat([self._log_power, output.log_power], 1)
-        begin = len(self._log_probs)
-        self._log_probs = torch.cat([self._log_probs, output.log_probs[0]])
-        events = [event for segment in self._segments(begin, final) for event in self._read(segment)]
+        events: list[Event] = []
+        for log_probs, memory in zip(
+            output.log_probs[0].split(self._state.chunk), output.memory.split(self._state.chunk, 1), strict=True
+        ):
+            events += self._chunk(log_probs, memory)
+        if final:
+            segment = Segment(0, self._now, "end") if self._endpointer is None else self._endpointer.finish()
+            events += [] if segment is None else self._read(segment)
         if self._endpointer is not None:
             self._forget(self._endpointer.floor)
         return events
 
-    def _segments(self, begin: int, final: bool) -> list[Segment]:
-        """Utterances that end in the positions from `begin` on (counted from `_base`)."""
-        if self._endpointer is None:
-            return [Segment(0, len(self._log_probs), "end")] if final else []
-        frames = self._log_power[:, begin * SUBSAMPLING : len(self._log_probs) * SUBSAMPLING]
-        power = self.model.features.mean_square(frames)[0].view(-1, SUBSAMPLING).mean(1)
-        loud = (power > loud_from(self._state.level)).tolist()
-        heard = (self._log_probs[begin:, 0].exp() < 1 - HEARD).tolist()
-        segments = [self._endpointer.accept(*position) for position in zip(loud, heard, power.tolist(), strict=True)]
-        if final:
-            segments.append(self._endpointer.finish())
-        return [segment for segment in segments if segment is not None]
+    @property
+    def _now(self) -> int:
+        """The position up to which the stream has been emitted."""
+        return self._base + len(self._log_probs)
+
+    def _chunk(self, log_probs: Tensor, memory: Tensor) -> list[Event]:
+        """Events of one chunk: utterances that end in it, then the partial of the one that is open after it."""
+        begin = len(self._log_probs)
+        self._log_probs = torch.cat([self._log_probs, log_probs])
+        if self.options.partials != "off":
+            self._memory = torch.cat([self._memory, memory], 1)
+        events: list[Event] = []
+        if self._endpointer is not None:
+            frames = self._log_power[:, begin * SUBSAMPLING : len(self._log_probs) * SUBSAMPLING]
+            power = self.model.features.mean_square(frames)[0].view(-1, SUBSAMPLING).mean(1)
+            loud = (power > loud_from(self._state.level)).tolist()
+            hears = (heard(log_probs) > HEARD).tolist()
+            for position in zip(loud, hears, power.tolist(), strict=True):
+                segment = self._endpointer.accept(*position)
+                if segment is not None:
+                    events += self._read(segment)
+        if self.options.partials != "off":
+            events += self._update_partial()
+        return events
+
+    def _update_partial(self) -> list[Event]:
+        """The partial of the open utterance, if its text has changed."""
+        start = 0
+        if self._endpointer is not None:
+            if not self._endpointer.open:
+                return []
+            start = self._endpointer.floor
+        if not hears_speech(heard(self._log_probs[start - self._base :])):
+            return []
+        if self._partial is None:
+            with_decoder = self.options.partials == "decoder" and self.model.decoder is not None
+            self._partial = (DecoderPartial if with_decoder else CtcPartial)(self.model)
+            self._partial_until = start
+        before, fresh = self._partial.text, self._partial_until - self._base
+        self._partial.update(self._memory[:, fresh:], self._log_probs[fresh:])
+        self._partial_until = self._now
+        if self._partial.text == before:
+            return []
+        start_time, end_time = (self._time(position) for position in (start, self._now))
+        return [Partial(self._partial.text, self._partial.stable, start_time, end_time)]
+
+    def _time(self, position: float) -> float:
+        """Stream time of a position (seconds), not beyond the sound that there is."""
+        return min(position * self.model.position_seconds, self.seconds)
 
     def _read(self, segment: Segment) -> list[Event]:
         """The events of an utterance that has ended."""
@@ -188,19 +240,16 @@ class Stream:
             words = read_utterance(self.model, frames, max(1, sounding)) if end > start else []
         else:
             words = read_ctc(self.model, self._log_probs[start:end])
-        at = lambda position: min(position * self.model.position_seconds, self.seconds)  # noqa: E731
-        events: list[Event] = [Endpoint(at(segment.end), segment.reason)]
+        self._partial = None
+        events: list[Event] = [Endpoint(self._time(segment.end), segment.reason)]
         if words:
             timed = tuple(self._word(word, segment.start) for word in words)
             text = " ".join(word.text for word in words)
-            events.insert(0, Final(text, at(segment.start), at(segment.end), timed))
+            events.insert(0, Final(text, self._time(segment.start), self._time(segment.end), timed))
         return events
 
     def _word(self, word: ReadWord, offset: int) -> Word:
-        start, end = (
-            min((offset + position) * self.model.position_seconds, self.seconds)
-            for position in (word.span.start, word.span.end)
-        )
+        start, end = self._time(offset + word.span.start), self._time(offset + word.span.end)
         return Word(word.text, start, end, word.confidence)
 
     def _forget(self, position: int) -> None:
@@ -208,4 +257,5 @@ class Stream:
         drop = position - self._base
         self._log_power = self._log_power[:, drop * SUBSAMPLING :].clone()
         self._log_probs = self._log_probs[drop:].clone()
+        self._memory = self._memory[:, drop:].clone()
         self._base = position

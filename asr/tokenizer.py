@@ -94,11 +94,15 @@ class PieceTable:
         """The text of ids; bytes that are no UTF-8 become the replacement character, special pieces nothing."""
         return b"".join(self._bytes[i] for i in ids).decode("utf-8", "replace").strip()
 
+    def starts_word(self, piece: int) -> bool:
+        """Whether a piece begins with a space."""
+        return self._bytes[piece].startswith(b" ")
+
     def words(self, ids: Sequence[int]) -> list[tuple[str, list[int]]]:
         """The words of ids, each with the indices of its pieces in `ids`; a word starts at a piece with a space."""
         groups: list[list[int]] = []
         for index, piece in enumerate(ids):
-            if not groups or self._bytes[piece].startswith(b" "):
+            if not groups or self.starts_word(piece):
                 groups.append([])
             groups[-1].append(index)
         words = [(self.decode([ids[i] for i in group]), group) for group in groups]

@@ -23,7 +23,8 @@ def evaluate(
         bool, typer.Option("--utterances", help="Each file is one utterance; default: the recogniser's own endpoints.")
     ] = False,
     stage: Annotated[
-        Stage, typer.Option("--stage", help="Which text is scored: second pass or greedy CTC.")
+        Stage,
+        typer.Option("--stage", help="Which text: second pass, greedy CTC, or last partials."),
     ] = Stage.final,
     chunk_ms: ChunkMs = 320,
     look_ahead_ms: LookAheadMs = 320,
@@ -44,7 +45,13 @@ def evaluate(
 
     corpus = Manifest(manifest)
     recognizer = load_recognizer(model, device, threads)
-    options = StreamOptions(chunk_ms, look_ahead_ms, stage is Stage.final, None if utterances else EndpointRules())
+    options = StreamOptions(
+        chunk_ms,
+        look_ahead_ms,
+        second_pass=stage is Stage.final,
+        partials="decoder" if stage is Stage.partial else "off",
+        endpoint=None if utterances else EndpointRules(),
+    )
     begun = time.monotonic()
     report = evaluate_manifest(recognizer, corpus, options, limit)
     for result in report.files():

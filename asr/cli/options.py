@@ -10,8 +10,7 @@ import typer
 from asr.errors import AsrError
 
 if TYPE_CHECKING:
-    from asr.endpoint import EndpointRules
-    from asr.recognizer import Recognizer, StreamOptions
+    from asr.recognizer import Recognizer
 
 
 class Switch(str, Enum):
@@ -28,6 +27,7 @@ class Format(str, Enum):
 class Stage(str, Enum):
     final = "final"
     ctc = "ctc"
+    partial = "partial"
 
 
 Model = Annotated[str, typer.Option("--model", "-m", help="A built-in model's name, or the folder of a trained one.")]
@@ -50,11 +50,3 @@ def load_recognizer(model: str, device: str, threads: int | None) -> Recognizer:
     except (RuntimeError, AssertionError) as error:
         raise AsrError(f"no device {device} here: {str(error).splitlines()[0]}") from error
     return Recognizer.load(model, device=device, threads=threads)
-
-
-def stream_options(
-    chunk_ms: float, look_ahead_ms: float, second_pass: bool, endpoint: EndpointRules | None
-) -> StreamOptions:
-    from asr.recognizer import StreamOptions
-
-    return StreamOptions(chunk_ms, look_ahead_ms, second_pass, endpoint)

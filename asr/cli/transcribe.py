@@ -45,7 +45,7 @@ def transcribe(
     from asr.recognizer import StreamOptions
 
     recognizer = load_recognizer(model, device, threads)
-    options = StreamOptions(chunk_ms, look_ahead_ms, second_pass is Switch.on, EndpointRules())
+    options = StreamOptions(chunk_ms, look_ahead_ms, second_pass=second_pass is Switch.on, endpoint=EndpointRules())
     failed = 0
     with _open_output(output) as out:
         writer = open_writer(format.value, out, len(files))

@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
+
 from asr.errors import AudioError, ManifestError
 from asr.evaluation.wer import ErrorRate, error_rate
+from asr.events import Endpoint, Final, Partial
 from asr.manifest import Manifest
 from asr.recognizer import Recognizer, StreamOptions
 
@@ -63,7 +66,7 @@ class Report:
             except (AudioError, ManifestError) as error:
                 self.failures.append(str(error))
                 continue
-            text = " ".join(final.text for final in self.recognizer.transcribe(samples, self.options))
+            text = self._read(samples)
             self.decode_seconds += time.perf_counter() - begun
             seconds = len(samples) / self.recognizer.sample_rate
             self.audio_seconds += seconds
@@ -71,6 +74,18 @@ class Report:
             self.total += errors
             self.results.append(FileResult(utterance.audio, utterance.text, text, seconds, errors))
             yield self.results[-1]
+
+    def _read(self, samples: np.ndarray) -> str:
+        """The text of one file: its finals, or with partials the last one of each utterance."""
+        rate, wanted = self.recognizer.sample_rate, Final if self.options.partials == "off" else Partial
+        stream, last, texts = self.recognizer.stream(self.options), "", []
+        for event in stream.accept(samples, rate) + stream.finish():
+            if isinstance(event, wanted):
+                last = event.text
+            elif isinstance(event, Endpoint):
+                texts.append(last)
+                last = ""
+        return " ".join(texts)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON values: rates in percent, times in seconds."""
@@ -84,6 +99,7 @@ class Report:
                 "chunk_ms": self.options.chunk_ms,
                 "look_ahead_ms": self.options.look_ahead_ms,
                 "second_pass": self.options.second_pass,
+                "partials": self.options.partials,
                 "utterances": endpoint is None,
                 "endpoint": None if endpoint is None else asdict(endpoint),
             },

@@ -1,0 +1,104 @@
+"""Partials: drafts change nothing but speed, what is stable stays, and words are said once."""
+
+import itertools
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asr.audio.files import read_audio
+from asr.decoder import AttentionDecoder, DecoderConfig
+from asr.evaluation.wer import error_rate
+from asr.events import Endpoint, Final, Partial
+from asr.partial import DecoderPartial
+from asr.recognizer import Recognizer, StreamOptions
+from asr.tokenizer import PieceTable
+from tests.small import ENCODER, randomise, small_model
+from tests.test_recognizer import SAMPLE, TEXTS
+
+TABLE = PieceTable(["<unk>", "<s>", "</s>", *(f"▁{a}{b}" for a in "abcdef" for b in "ghijk"), *"lmnopqr"])
+
+
+def model_with_decoder(seed: int):
+    model = small_model(seed)
+    sizes = DecoderConfig(d_model=ENCODER.d_model, heads=4, inner=48, layers=2, vocabulary=len(TABLE), rotary_dim=4)
+    model.decoder, model.decoder_pieces = randomise(AttentionDecoder(sizes), seed), TABLE
+    return model
+
+
+def posteriors(model, positions: int) -> torch.Tensor:
+    """A piece at every other position, so that CTC hears many letters."""
+    best = torch.arange(positions) % 2 * 3
+    return torch.nn.functional.one_hot(best, len(model.tokenizer)).float().mul(9).log_softmax(-1)
+
+
+@given(st.integers(0, 30), st.lists(st.integers(5, 40), min_size=2, max_size=4))
+@torch.no_grad()
+def test_a_checked_draft_gives_what_decoding_anew_gives(seed, sizes):
+    """While nothing has been agreed on, the hypothesis is the greedy one over the whole memory."""
+    model = model_with_decoder(seed)
+    memory = torch.randn(1, sum(sizes), ENCODER.d_model, generator=torch.Generator().manual_seed(seed))
+    partial, start = DecoderPartial(model), 0
+    for size in sizes:
+        partial._agreed = 0
+        partial.update(memory[:, start : start + size], posteriors(model, size))
+        start += size
+        anew = DecoderPartial(model)
+        anew.update(memory[:, :start], torch.cat([posteriors(model, n) for n in sizes])[:start])
+        if partial._agreed == 0:
+            assert partial.text == anew.text
+
+
+@pytest.fixture(scope="module")
+def events(english):
+    stream, events = Recognizer(english).stream(StreamOptions(partials="decoder")), []
+    for block in torch.from_numpy(read_audio(SAMPLE)).split(4992):
+        events += stream.accept(block.numpy(), 16000)
+    return events + stream.finish()
+
+
+def test_what_is_stable_is_never_taken_back(events):
+    stable, seen = "", 0
+    for event in events:
+        if isinstance(event, Partial):
+            assert event.text.startswith(event.stable)
+            assert event.stable.startswith(stable)
+            assert event.start <= event.end
+            stable, seen = event.stable, seen + bool(event.stable)
+        elif isinstance(event, Endpoint):
+            stable = ""
+    assert seen > 5
+
+
+def test_partials_come_close_to_what_is_said(events):
+    last, texts = "", []
+    for event in events:
+        if isinstance(event, Partial):
+            last = event.text
+        elif isinstance(event, Endpoint):
+            texts.append(last)
+    assert len(texts) == len(TEXTS)
+    assert error_rate(" ".join(TEXTS), " ".join(texts)).wer < 50
+
+
+def test_partials_change_no_final(events, english):
+    finals = [e.text for e in events if isinstance(e, Final)]
+    assert finals == [final.text for final in Recognizer(english).transcribe(SAMPLE)]
+
+
+def test_partials_do_not_depend_on_how_the_stream_is_cut(events, english):
+    samples = read_audio(SAMPLE)[: 16000 * 4]
+    stream = Recognizer(english).stream(StreamOptions(partials="decoder"))
+    at_once = [e for e in stream.accept(samples, 16000) if isinstance(e, Partial)]
+    assert [e.text for e in at_once] == [e.text for e in events if isinstance(e, Partial)][: len(at_once)]
+    assert at_once
+
+
+def test_ctc_partials_for_slow_machines(english):
+    stream = Recognizer(english).stream(StreamOptions(partials="ctc", second_pass=False))
+    partials = [e for e in stream.accept(read_audio(SAMPLE)[: 16000 * 4], 16000) if isinstance(e, Partial)]
+    assert partials
+    for before, after in itertools.pairwise(partials):
+        assert after.stable.startswith(before.stable)
+        assert after.text.startswith(before.stable)
