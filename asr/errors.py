@@ -19,3 +19,7 @@ class ModelError(AsrError):
 
 class ConfigError(AsrError):
     """A configuration that names unknown keys or impossible values."""
+
+
+class MicrophoneError(AsrError):
+    """No microphone that can be listened to: none there, none of that name, in use, or no PortAudio."""

@@ -1,8 +1,8 @@
 """Partials: the attention decoder's words while someone speaks, over the memory so far.
 
 After each chunk the last hypothesis is the draft: one forward pass checks its pieces against the longer memory, the
-prefix on which decoder and draft agree is kept, and decoding goes on from there. What two updates in a row agree on is
-stable and is never taken back (local agreement: Liu et al. 2020, "Low-latency sequence-to-sequence speech
+prefix on which decoder and draft agree is kept, and decoding goes on from there. What several updates in a row agree on
+is stable and is never taken back (local agreement: Liu et al. 2020, "Low-latency sequence-to-sequence speech
 recognition and translation by partial hypothesis selection").
 
 At the edge of a memory that breaks off, the decoder tends to say again what it has said. Three words that stand in the
@@ -11,6 +11,7 @@ hypothesis already, or more letters than CTC can have missed, end it there.
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Protocol
 
 import torch
@@ -18,9 +19,10 @@ from torch import Tensor
 
 from asr.decoder import DecoderState
 from asr.model import SpeechModel
-from asr.search.greedy import PIECES_PER_SECOND, ctc_greedy, letter_count
+from asr.search.greedy import PIECES_PER_SECOND, WITNESSED, ctc_greedy, letter_count
 from asr.text import normalise
 
+AGREEMENT = 4  # updates in a row that must have a piece in common for it to be stable
 REPEATED = 3  # words in a row
 LETTERS_HEARD, LETTERS_MORE = 2.0, 12  # letters written at most: so many for each that CTC hears, and so many more
 MOST_PIECES = 512  # of one utterance; what comes after them waits for the final
@@ -56,7 +58,7 @@ class DecoderPartial:
     def __init__(self, model: SpeechModel) -> None:
         self.model = model
         self.text, self.stable = "", ""
-        self._pieces: list[int] = []  # ids without start and end
+        self._history: list[list[int]] = []  # the last hypotheses: ids without start and end
         self._agreed = 0  # pieces that will not change
         self._log_probs: list[Tensor] = []
         self._state: DecoderState | None = None
@@ -71,23 +73,22 @@ class DecoderPartial:
         self._positions += memory.shape[1]
         self._log_probs.append(log_probs)
         letters = letter_count(self.model.tokenizer.decode(ctc_greedy(torch.cat(self._log_probs))))
-        previous, self._pieces = self._pieces, self._decode(self._pieces, LETTERS_HEARD * letters + LETTERS_MORE)
-        agreed = 0
-        for old, new in zip(previous, self._pieces, strict=False):
-            if old != new:
-                break
-            agreed += 1
-        self._agreed = max(self._agreed, agreed)
+        draft = self._history[-1] if self._history else []
+        pieces = self._decode(draft, WITNESSED * letters, LETTERS_HEARD * letters + LETTERS_MORE)
+        self._history = [*self._history, pieces][-AGREEMENT:]
+        if len(self._history) == AGREEMENT:
+            common = takewhile(lambda same: len(set(same)) == 1, zip(*self._history, strict=False))
+            self._agreed = max(self._agreed, sum(1 for _ in common))
         table = self.model.decoder_pieces
-        self.text = table.decode(self._pieces)
+        self.text = table.decode(pieces)
         # A word is whole when the piece that begins the next one is agreed on too.
-        starts = [pieces[0] for _, pieces in table.words(self._pieces) if pieces[0] < self._agreed]
-        self.stable = table.decode(self._pieces[: starts[-1]]) if starts else ""
+        starts = [group[0] for _, group in table.words(pieces) if group[0] < self._agreed]
+        self.stable = table.decode(pieces[: starts[-1]]) if starts else ""
 
-    def _decode(self, draft: list[int], letters: float) -> list[int]:
+    def _decode(self, draft: list[int], fewest: float, most: float) -> list[int]:
         """The hypothesis that starts with the agreed pieces, then with as much of the draft as still holds.
 
-        At most `letters` letters are written.
+        It does not end before `fewest` letters are written, and `most` are not exceeded.
         """
         decoder, state = self.model.decoder, self._state
         end = decoder.config.end
@@ -106,16 +107,25 @@ class DecoderPartial:
         following = best[len(pieces) - first]
         state.truncate(len(pieces) + 1)
         table = self.model.decoder_pieces
+        if following == end and letter_count(table.decode(pieces)) < fewest:
+            following = self._best_but_end(logits[len(pieces) - first])
         while following != end and len(pieces) < limit:
             pieces.append(following)
-            if letter_count(table.decode(pieces)) > letters:
+            written = letter_count(table.decode(pieces))
+            if written > most:
                 pieces.pop()
                 break
             if table.starts_word(following) and (again := self._repeated_from(pieces[:-1])) is not None:
                 return pieces[: max(again, self._agreed)]
-            following = int(self._forward([following])[-1].argmax())
+            logits = self._forward([following])[-1]
+            following = int(logits.argmax()) if written >= fewest else self._best_but_end(logits)
         again = self._repeated_from(pieces)
         return pieces if again is None else pieces[: max(again, self._agreed)]
+
+    def _best_but_end(self, logits: Tensor) -> int:
+        """The best piece `()` of logits `(vocabulary,)` that is not the end."""
+        end = self.model.decoder.config.end
+        return next(piece for piece in logits.topk(2).indices.tolist() if piece != end)
 
     def _repeated_from(self, pieces: list[int]) -> int | None:
         """The index of the piece from which on the last words have been said before, None if they have not."""

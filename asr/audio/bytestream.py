@@ -51,6 +51,8 @@ class ByteStream:
         if self._ahead:
             ahead, self._ahead = self._ahead[:count], self._ahead[count:]
             return ahead
+        if self._interrupt is not None:  # ffmpeg asks again after an end
+            return b""
         try:
             return self._read(count)
         except KeyboardInterrupt as interrupt:

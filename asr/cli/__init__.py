@@ -7,7 +7,10 @@ import sys
 
 import typer
 
+from asr.cli.bench import bench
+from asr.cli.devices import devices
 from asr.cli.evaluate import evaluate
+from asr.cli.live import live
 from asr.cli.train import train
 from asr.cli.transcribe import transcribe
 from asr.errors import AsrError
@@ -21,8 +24,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(transcribe)
+app.command()(live)
+app.command()(devices)
 app.command()(evaluate)
 app.command()(train)
+app.add_typer(bench, name="bench")
 
 
 def main() -> None:

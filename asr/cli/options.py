@@ -24,6 +24,12 @@ class Format(str, Enum):
     jsonl = "jsonl"
 
 
+class Partials(str, Enum):
+    decoder = "decoder"
+    ctc = "ctc"
+    off = "off"
+
+
 class Stage(str, Enum):
     final = "final"
     ctc = "ctc"

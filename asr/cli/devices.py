@@ -1,0 +1,26 @@
+"""`asr devices`: the inputs that `asr live` can listen to."""
+
+from __future__ import annotations
+
+
+def devices() -> None:
+    """List the microphones and other inputs; choose one with `asr live --input-device`."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from asr.audio.microphone import list_inputs
+    from asr.errors import MicrophoneError
+
+    inputs = list_inputs()
+    if not inputs:
+        raise MicrophoneError("no microphone found: connect one and try again")
+    table = Table("", "index", "name", "host API", "channels", "rate", box=None, pad_edge=False)
+    for column in (1, 4, 5):
+        table.columns[column].justify = "right"
+    table.columns[2].overflow = "fold"
+    for device in inputs:
+        mark = "*" if device.is_default else ""
+        table.add_row(mark, str(device.index), device.name, device.host_api, str(device.channels), f"{device.rate} Hz")
+    console = Console(markup=False, highlight=False)
+    console.print(table)
+    console.print("* is used when none is named")

@@ -1,0 +1,342 @@
+"""`asr live`: words while you speak, from a microphone or from a recording at real-time pace."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Protocol
+
+import typer
+
+from asr.cli.options import ChunkMs, Device, LookAheadMs, Model, Partials, Switch, Threads, load_recognizer
+from asr.errors import AsrError, AudioError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from asr.audio.microphone import Statistics
+    from asr.audio.recording import Recorder
+    from asr.events import Event
+    from asr.recognizer import Stream
+
+FILE_BLOCK = 0.1  # s of a recording that are fed at a time
+LAG_WORTH_TELLING = 2.0  # s that recognition was behind the sound
+
+
+class LiveFormat(str, Enum):
+    auto = "auto"
+    txt = "txt"
+    json = "json"
+    jsonl = "jsonl"
+
+
+class Source(Protocol):
+    """Where the sound comes from: iterated over for float32 mono blocks `(samples,)`; see `Microphone`."""
+
+    name: str
+    sample_rate: int
+    level: float
+    statistics: Statistics
+
+    def __iter__(self) -> Iterator[np.ndarray]: ...
+    def stop(self) -> None: ...
+
+
+class View(Protocol):
+    """Where the events go, and what else there is to say."""
+
+    def event(self, event: Event) -> None: ...
+    def progress(self, level: float, lag: float, seconds: float) -> None: ...
+    def tell(self, line: str) -> None: ...
+
+
+def live(
+    input_device: Annotated[
+        str | None,
+        typer.Option("--input-device", "-i", help="Microphone: index or part of the name, see asr devices."),
+    ] = None,
+    input: Annotated[
+        str | None, typer.Option("--input", help="A recording instead of a microphone; - is a pipe.")
+    ] = None,
+    realtime: Annotated[
+        bool, typer.Option("--realtime/--fast", help="With --input: at the pace of speech, or as fast as possible.")
+    ] = True,
+    model: Model = "en",
+    chunk_ms: ChunkMs = 320,
+    look_ahead_ms: LookAheadMs = 320,
+    second_pass: Annotated[
+        Switch, typer.Option("--second-pass", help="on: finals by the attention decoder. off: greedy CTC, faster.")
+    ] = Switch.on,
+    partials: Annotated[
+        Partials,
+        typer.Option("--partials", help="Words while they are said: by the attention decoder, by greedy CTC, or not."),
+    ] = Partials.decoder,
+    pause_ms: Annotated[float, typer.Option("--pause-ms", min=100, help="Silence that ends an utterance.")] = 800,
+    format: Annotated[
+        LiveFormat,
+        typer.Option(
+            "--format", "-f", help="auto: the live display on a terminal, elsewhere txt, a line an utterance."
+        ),
+    ] = LiveFormat.auto,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Append each utterance to this file.")] = None,
+    save_audio: Annotated[
+        Path | None, typer.Option("--save-audio", help="Keep the sound in this new .flac or .wav file.")
+    ] = None,
+    device: Device = "cpu",
+    threads: Threads = None,
+) -> None:
+    """Write down what is said while it is said. Ctrl-C finishes the utterance and ends; once more, it ends at once.
+
+    Exit status 0: ended by Ctrl-C, SIGTERM or the end of the recording; 2: there is nothing to listen to, wrong usage.
+    """
+    if input is not None and input_device is not None:
+        raise typer.BadParameter("--input and --input-device exclude each other: the sound comes from one of them")
+    from asr.audio.microphone import Microphone
+    from asr.audio.recording import Recorder, check_new
+
+    if save_audio is not None:
+        check_new(save_audio)
+    with ExitStack() as resources:
+        notes = None if output is None else resources.enter_context(_Notes(output))
+        source: Recording | Microphone
+        if input is not None:
+            source = Recording(input, realtime)
+        else:
+            resources.enter_context(_quiet_libraries())
+            source = Microphone(input_device, warn=lambda line: view.tell(line))
+        from asr.endpoint import EndpointRules
+        from asr.recognizer import StreamOptions  # slow to import: after what can be wrong
+
+        recognizer = load_recognizer(model, device, threads)
+        options = StreamOptions(
+            chunk_ms=chunk_ms,
+            look_ahead_ms=look_ahead_ms,
+            second_pass=second_pass is Switch.on,
+            partials=partials.value,
+            endpoint=EndpointRules(pause=pause_ms / 1000),
+        )
+        resources.enter_context(source)
+        recorder = None if save_audio is None else resources.enter_context(Recorder(save_audio, source.sample_rate))
+        view = resources.enter_context(_open_view(format, source))
+        resources.enter_context(_signals_stop(source))
+        _listen(source, recognizer.stream(options), view, notes, recorder)
+        if isinstance(source, Recording) and source.warning:
+            view.tell(source.warning)
+    _summarise(source.statistics)
+
+
+def _listen(source: Source, stream: Stream, view: View, notes: _Notes | None, recorder: Recorder | None) -> None:
+    from asr.events import Final
+
+    def deliver(events: list[Event]) -> None:
+        for event in events:
+            if notes is not None and isinstance(event, Final) and (trouble := notes.append(event.text)):
+                view.tell(trouble)
+            view.event(event)
+
+    failure = None
+    try:
+        for block in source:
+            if recorder is not None:
+                try:
+                    recorder.write(block)
+                except AudioError as error:
+                    view.tell(f"{error}; listening goes on without it")
+                    recorder = None
+            deliver(stream.accept(block, source.sample_rate))
+            view.progress(source.level, source.statistics.lag, stream.seconds)
+    except AudioError as error:
+        failure = error
+    deliver(stream.finish())
+    if failure is not None:
+        raise failure
+
+
+def _summarise(statistics: Statistics) -> None:
+    faster = "--partials ctc, a larger --chunk-ms or --look-ahead-ms 0 make it faster"
+    if statistics.overflows:
+        _tell(f"the sound system lost sound {statistics.overflows} times before it was handed over")
+    if statistics.dropped_blocks:
+        _tell(
+            f"recognition could not keep up: {statistics.dropped_seconds:.1f} s of sound were dropped "
+            f"in {statistics.dropped_blocks} blocks; {faster}"
+        )
+    elif statistics.most_lag > LAG_WORTH_TELLING:
+        _tell(f"recognition was up to {statistics.most_lag:.1f} s behind the sound; {faster}")
+
+
+def _tell(line: str) -> None:
+    print(f"asr: {line}", file=sys.stderr, flush=True)
+
+
+class Recording:
+    """A recording in the place of a microphone, at real-time pace or as fast as it is taken; see `Microphone`.
+
+    Raises:
+        AudioError: at once or while iterating: it cannot be opened or decoded.
+    """
+
+    def __init__(self, file: str, realtime: bool) -> None:
+        from asr.audio.files import AudioFile
+        from asr.audio.microphone import Statistics
+
+        self._audio = AudioFile(file)
+        self.name, self.sample_rate = self._audio.name, self._audio.sample_rate
+        self.level, self.statistics = 0.0, Statistics()
+        self._realtime = realtime
+        self._stopped = self._reading = False
+
+    def __enter__(self) -> Recording:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._audio.close()
+
+    @property
+    def warning(self) -> str | None:
+        """One line about damage that was met; complete once the iteration has ended."""
+        return self._audio.warning
+
+    def stop(self) -> None:
+        """Ends the iteration; for a signal handler: a read that waits for a pipe is interrupted."""
+        self._stopped = True
+        if self._reading:
+            raise KeyboardInterrupt
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        import numpy as np
+
+        blocks, due = self._audio.blocks(FILE_BLOCK), time.monotonic()
+        while (block := self._next(blocks)) is not None:
+            due += len(block) / self.sample_rate
+            while self._realtime and not self._stopped and (early := due - time.monotonic()) > 0:
+                time.sleep(min(early, 0.05))
+            if self._realtime:
+                lag = self.statistics.lag = max(0.0, time.monotonic() - due)
+                self.statistics.most_lag = max(self.statistics.most_lag, lag)
+            self.level = float(np.sqrt(np.mean(np.square(block))))
+            yield block
+
+    def _next(self, blocks: Iterator[np.ndarray]) -> np.ndarray | None:
+        if self._stopped:
+            return None
+        try:
+            self._reading = True
+            block = next(blocks, None)
+            self._reading = False
+        except KeyboardInterrupt:
+            return None
+        return block
+
+
+class _Notes:
+    """A text file to which finals are appended, each on the disk at once."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._file = path.open("a", encoding="utf-8")
+        except OSError as error:
+            raise AsrError(f"cannot write {path}: {error.strerror}") from error
+
+    def __enter__(self) -> _Notes:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._file.close()
+
+    def append(self, text: str) -> str | None:
+        """Writes a line; what went wrong, if it did."""
+        try:
+            print(text, file=self._file, flush=True)
+        except OSError as error:
+            return f"cannot write {self._path}: {error.strerror}"
+        return None
+
+
+class _PlainView:
+    """Events to standard output in one of the formats, troubles to standard error."""
+
+    def __init__(self, format: str, name: str) -> None:
+        from asr.formats import open_writer
+
+        self._writer = open_writer(format, sys.stdout, 1)
+        self._writer.begin(name)
+
+    def __enter__(self) -> _PlainView:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._writer.end()
+        self._writer.close()
+
+    def event(self, event: Event) -> None:
+        self._writer.event(event)
+
+    def progress(self, level: float, lag: float, seconds: float) -> None:
+        """Nothing: only the display shows it."""
+
+    def tell(self, line: str) -> None:
+        _tell(line)
+
+
+@contextmanager
+def _open_view(format: LiveFormat, source: Source) -> Iterator[View]:
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="replace")
+    if format is LiveFormat.auto and sys.stdout.isatty() and os.environ.get("TERM") not in ("dumb", "unknown"):
+        from rich.console import Console
+
+        from asr.cli.display import LiveDisplay
+
+        with LiveDisplay(source.name, Console(markup=False, highlight=False, emoji=False)) as display:
+            yield display
+        return
+    if not isinstance(source, Recording):
+        _tell(f"listening to {source.name} at {source.sample_rate} Hz; Ctrl-C ends")
+    with _PlainView("txt" if format is LiveFormat.auto else format.value, source.name) as view:
+        yield view
+
+
+@contextmanager
+def _signals_stop(source: Source) -> Iterator[None]:
+    """The first SIGINT or SIGTERM ends the sound, so that the utterance is finished; a second one does as ever."""
+
+    def stop(number: int, frame: object) -> None:
+        restore()
+        source.stop()
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        restore()
+
+
+@contextmanager
+def _quiet_libraries() -> Iterator[None]:
+    """Keeps PortAudio and ALSA, which write to the process's standard error, off it; what Python writes still comes."""
+    sys.stderr.flush()
+    ours = os.dup(2)
+    python = sys.stderr
+    with (
+        open(ours, "w", encoding=python.encoding, errors="backslashreplace") as sys.stderr,
+        open(os.devnull, "w") as null,
+    ):
+        os.dup2(null.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(ours, 2)
+            sys.stderr.flush()
+            sys.stderr = python
