@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from enum import Enum
@@ -20,12 +19,12 @@ from asr.errors import AsrError, AudioError
 if TYPE_CHECKING:
     import numpy as np
 
-    from asr.audio.microphone import Statistics
+    from asr.audio.microphone import Microphone, Statistics
+    from asr.audio.playback import Recording
     from asr.audio.recording import Recorder
     from asr.events import Event
     from asr.recognizer import Stream
 
-FILE_BLOCK = 0.1  # s of a recording that are fed at a time
 LAG_WORTH_TELLING = 2.0  # s that recognition was behind the sound
 
 
@@ -98,6 +97,7 @@ def live(
     if input is not None and input_device is not None:
         raise typer.BadParameter("--input and --input-device exclude each other: the sound comes from one of them")
     from asr.audio.microphone import Microphone
+    from asr.audio.playback import Recording
     from asr.audio.recording import Recorder, check_new
 
     if save_audio is not None:
@@ -175,66 +175,6 @@ def _tell(line: str) -> None:
     print(f"asr: {line}", file=sys.stderr, flush=True)
 
 
-class Recording:
-    """A recording in the place of a microphone, at real-time pace or as fast as it is taken; see `Microphone`.
-
-    Raises:
-        AudioError: at once or while iterating: it cannot be opened or decoded.
-    """
-
-    def __init__(self, file: str, realtime: bool) -> None:
-        from asr.audio.files import AudioFile
-        from asr.audio.microphone import Statistics
-
-        self._audio = AudioFile(file)
-        self.name, self.sample_rate = self._audio.name, self._audio.sample_rate
-        self.level, self.statistics = 0.0, Statistics()
-        self._realtime = realtime
-        self._stopped = self._reading = False
-
-    def __enter__(self) -> Recording:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._audio.close()
-
-    @property
-    def warning(self) -> str | None:
-        """One line about damage that was met; complete once the iteration has ended."""
-        return self._audio.warning
-
-    def stop(self) -> None:
-        """Ends the iteration; for a signal handler: a read that waits for a pipe is interrupted."""
-        self._stopped = True
-        if self._reading:
-            raise KeyboardInterrupt
-
-    def __iter__(self) -> Iterator[np.ndarray]:
-        import numpy as np
-
-        blocks, due = self._audio.blocks(FILE_BLOCK), time.monotonic()
-        while (block := self._next(blocks)) is not None:
-            due += len(block) / self.sample_rate
-            while self._realtime and not self._stopped and (early := due - time.monotonic()) > 0:
-                time.sleep(min(early, 0.05))
-            if self._realtime:
-                lag = self.statistics.lag = max(0.0, time.monotonic() - due)
-                self.statistics.most_lag = max(self.statistics.most_lag, lag)
-            self.level = float(np.sqrt(np.mean(np.square(block))))
-            yield block
-
-    def _next(self, blocks: Iterator[np.ndarray]) -> np.ndarray | None:
-        if self._stopped:
-            return None
-        try:
-            self._reading = True
-            block = next(blocks, None)
-            self._reading = False
-        except KeyboardInterrupt:
-            return None
-        return block
-
-
 class _Notes:
     """A text file to which finals are appended, each on the disk at once."""
 
@@ -298,6 +238,8 @@ def _open_view(format: LiveFormat, source: Source) -> Iterator[View]:
         with LiveDisplay(source.name, Console(markup=False, highlight=False, emoji=False)) as display:
             yield display
         return
+    from asr.audio.playback import Recording
+
     if not isinstance(source, Recording):
         _tell(f"listening to {source.name} at {source.sample_rate} Hz; Ctrl-C ends")
     with _PlainView("txt" if format is LiveFormat.auto else format.value, source.name) as view:

@@ -12,8 +12,8 @@ import pytest
 import soundfile
 
 from asr.evaluation.wer import error_rate
-from tests.audio.test_microphone import SoundServer, guarded
 from tests.cli.runner import SAMPLE, asr
+from tests.sound_server import SoundServer, guarded
 
 WORDS = ("Good", "It", "The")  # with which the sample's utterances begin
 
