@@ -190,6 +190,8 @@ class SpeechModel(nn.Module):
         try:
             config = ModelConfig.from_dict(json.loads((folder / CONFIG).read_text("utf-8")))
         except OSError as error:
+            if Path(source).is_dir():
+                raise ModelError(f"{source}: holds no model ({CONFIG} is missing)") from error
             names = ", ".join(sorted(p.name for p in BUILT_IN.iterdir() if (p / CONFIG).is_file()))
             raise ModelError(f"no model {source}: give the folder of one, or a built-in one ({names})") from error
         except ValueError as error:

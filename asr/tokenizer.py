@@ -30,6 +30,8 @@ class CtcTokenizer:
         """Reads a SentencePiece model file; ModelError when there is none."""
         try:
             return cls(path.read_bytes())
+        except FileNotFoundError as error:
+            raise ModelError(f"{path}: no such tokenizer") from error
         except (OSError, RuntimeError) as error:
             raise ModelError(f"{path}: not a SentencePiece model") from error
 

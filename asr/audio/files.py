@@ -191,8 +191,10 @@ class AudioFile:
         options = {"format_whitelist": _DEMUXERS, "protocol_whitelist": "none"}
         if self._bytes.head[8:12] == b"WAVE" and not self._bytes.seekable():
             options["probesize"] = "4096"  # bytes; so that a recording in progress is heard early
+        # PyAV 19 has given up the argument: it replaces what is no UTF-8 in tags by itself.
+        lenient = {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
         try:
-            container = av.open(self._bytes, "r", options=options, metadata_errors="replace")
+            container = av.open(self._bytes, "r", options=options, **lenient)
         except av.error.FFmpegError as error:
             self._bytes.raise_interrupt()
             if self._bytes.head[4:8] == b"ftyp":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 
@@ -14,6 +15,8 @@ from asr.cli.live import live
 from asr.cli.train import train
 from asr.cli.transcribe import transcribe
 from asr.errors import AsrError
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 app = typer.Typer(
     name="asr",
@@ -41,5 +44,16 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:  # the reader of our output has gone, as in `asr transcribe ... | head -1`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave_output()
         sys.exit(1)
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        print(f"asr: cannot write: {error.strerror}", file=sys.stderr)
+        _leave_output()
+        sys.exit(1)
+
+
+def _leave_output() -> None:
+    """What is still buffered for an output that takes nothing more goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -50,6 +50,7 @@ def latency(
             samples += [corpus.read_audio(utterance, recognizer.sample_rate) for utterance in corpus[:limit]]
         else:
             samples.append(read_audio(path, recognizer.sample_rate))
+    print(f"{len(samples)} recordings, {sum(map(len, samples)) / recognizer.sample_rate:.0f} s, in each mode")
     kinds = ("word to screen", "waiting for sound", "compute a chunk", "final")
     print(f"{'mode':>9}" + "".join(f"  {kind:>20}" for kind in kinds) + "  taken back")
     print(f"{'ms':>9}" + f"  {'p50    p90    p99':>20}" * len(kinds))

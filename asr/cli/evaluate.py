@@ -61,6 +61,10 @@ def evaluate(
             print(f"{e.wer:6.2f} %  {counts} {result.name}", flush=True)
         elif sys.stderr.isatty():
             print(f"\r{report.count} of {report.expected}", end="\r", file=sys.stderr)
+    for failure in report.failures:
+        print(f"asr: {failure}", file=sys.stderr)
+    if not report.results:
+        raise typer.Exit(1)
     total = report.total
     print(
         f"WER {total.wer:.2f} %  CER {total.cer:.2f} %  words {total.words}  substitutions {total.substitutions}  "
@@ -72,7 +76,5 @@ def evaluate(
             json_output.write_text(json.dumps(report.as_dict(), ensure_ascii=False, indent=1) + "\n", "utf-8")
         except OSError as error:
             raise AsrError(f"cannot write {json_output}: {error.strerror}") from error
-    for failure in report.failures:
-        print(f"asr: {failure}", file=sys.stderr)
     if report.failures:
         raise typer.Exit(1)

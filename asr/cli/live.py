@@ -13,7 +13,17 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
-from asr.cli.options import ChunkMs, Device, LookAheadMs, Model, Partials, Switch, Threads, load_recognizer
+from asr.cli.options import (
+    ChunkMs,
+    Device,
+    LookAheadMs,
+    Model,
+    Partials,
+    Switch,
+    Threads,
+    load_recognizer,
+    refuse_overwriting,
+)
 from asr.errors import AsrError, AudioError
 
 if TYPE_CHECKING:
@@ -96,6 +106,7 @@ def live(
     """
     if input is not None and input_device is not None:
         raise typer.BadParameter("--input and --input-device exclude each other: the sound comes from one of them")
+    refuse_overwriting(output, [] if input is None else [input])
     from asr.audio.microphone import Microphone
     from asr.audio.playback import Recording
     from asr.audio.recording import Recorder, check_new

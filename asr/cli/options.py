@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,13 +38,28 @@ class Stage(str, Enum):
     partial = "partial"
 
 
+LONGEST_MS = 60_000  # of a chunk or a look-ahead
+
 Model = Annotated[str, typer.Option("--model", "-m", help="A built-in model's name, or the folder of a trained one.")]
-ChunkMs = Annotated[float, typer.Option("--chunk-ms", min=24, help="Milliseconds that are decoded at a time.")]
+ChunkMs = Annotated[
+    float, typer.Option("--chunk-ms", min=24, max=LONGEST_MS, help="Milliseconds that are decoded at a time.")
+]
 LookAheadMs = Annotated[
-    float, typer.Option("--look-ahead-ms", min=0, help="Milliseconds after each chunk that it may see.")
+    float, typer.Option("--look-ahead-ms", min=0, max=LONGEST_MS, help="Milliseconds after each chunk that it may see.")
 ]
 Device = Annotated[str, typer.Option("--device", help="Where to compute: cpu, cuda, cuda:1, ...")]
-Threads = Annotated[int | None, typer.Option("--threads", min=1, help="Processor threads. Default: one a core.")]
+Threads = Annotated[
+    int | None, typer.Option("--threads", min=1, max=1024, help="Processor threads. Default: one a core.")
+]
+
+
+def refuse_overwriting(output: Path | None, inputs: Iterable[str]) -> None:
+    """AsrError when the file that shall be written is one of those that shall be read."""
+    if output is None or not output.exists():
+        return
+    for name in inputs:
+        if name != "-" and Path(name).exists() and output.samefile(name):
+            raise AsrError(f"{output}: would be overwritten, and it is an input: give another --output")
 
 
 def load_recognizer(model: str, device: str, threads: int | None) -> Recognizer:

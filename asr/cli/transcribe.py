@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from asr.cli.options import ChunkMs, Device, Format, LookAheadMs, Model, Switch, Threads, load_recognizer
+from asr.cli.options import (
+    ChunkMs,
+    Device,
+    Format,
+    LookAheadMs,
+    Model,
+    Switch,
+    Threads,
+    load_recognizer,
+    refuse_overwriting,
+)
 from asr.errors import AsrError, AudioError
 
 if TYPE_CHECKING:
@@ -44,6 +54,7 @@ def transcribe(
     from asr.formats import open_writer
     from asr.recognizer import StreamOptions
 
+    refuse_overwriting(output, files)
     recognizer = load_recognizer(model, device, threads)
     options = StreamOptions(chunk_ms, look_ahead_ms, second_pass=second_pass is Switch.on, endpoint=EndpointRules())
     failed = 0

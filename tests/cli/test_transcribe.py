@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -111,6 +112,10 @@ def test_first_pass_alone_and_other_chunks():
         (["transcribe", SAMPLE, "--model", "klingon"], "no model klingon"),
         (["transcribe", SAMPLE, "--device", "cuda:99"], "cuda:99"),
         (["transcribe", SAMPLE, "--output", "no/such/folder/x.txt"], "cannot write"),
+        (["transcribe", SAMPLE, "--chunk-ms", "inf"], "chunk-ms"),
+        (["transcribe", SAMPLE, "--threads", "99999999999"], "threads"),
+        (["transcribe", SAMPLE, "--output", SAMPLE], "is an input"),
+        (["live", "--input", SAMPLE, "--output", SAMPLE], "is an input"),
         (["translate"], "translate"),
         (["evaluate", "missing.jsonl"], "missing.jsonl"),
     ],
@@ -121,6 +126,13 @@ def test_wrong_usage_is_told_in_words_with_status_2(arguments, told):
     assert told in done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_told_in_one_line():
+    done = asr("transcribe", SAMPLE, "--second-pass", "off", "--output", "/dev/full")
+    assert done.returncode == 1
+    assert done.stderr == "asr: cannot write: No space left on device\n"
 
 
 def test_a_reader_that_leaves_is_no_error_message():
