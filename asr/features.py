@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -57,7 +58,9 @@ class LogMel(nn.Module):
     def __init__(self, config: FeatureConfig = FeatureConfig()) -> None:
         super().__init__()
         self.config = config
-        self.register_buffer("hann", torch.hann_window(config.window, periodic=True), persistent=False)
+        # Written out: torch.hann_window on "meta", where a model is built for loading, would import a compiler.
+        hann = [0.5 - 0.5 * math.cos(2 * math.pi * n / config.window) for n in range(config.window)]
+        self.register_buffer("hann", torch.tensor(hann), persistent=False)
         self.register_buffer("filters", torch.zeros(config.window // 2 + 1, config.mels))
         self.register_buffer("widths", torch.zeros(config.mels))
 

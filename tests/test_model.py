@@ -1,6 +1,8 @@
 """The whole model from samples to tokens: one forward for every way to cut a stream; saving and loading."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -130,3 +132,10 @@ def test_broken_models_are_told_in_one_line(tmp_path):
     (tmp_path / CONFIG).write_text(json.dumps(config))
     with pytest.raises(ModelError, match="colour"):
         SpeechModel.load(tmp_path)
+
+
+def test_loading_does_not_import_a_compiler():
+    """It would take as long as all the rest of loading."""
+    code = "import sys; from asr.model import SpeechModel; SpeechModel.load(); print('torch._dynamo' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
