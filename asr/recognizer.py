@@ -173,7 +173,8 @@ class Stream:
         for log_probs, memory in zip(
             output.log_probs[0].split(self._state.chunk), output.memory.split(self._state.chunk, 1), strict=True
         ):
-            events += self._chunk(log_probs, memory)
+            if len(log_probs):  # splitting nothing gives one empty part
+                events += self._chunk(log_probs, memory)
         if final:
             segment = Segment(0, self._now, "end") if self._endpointer is None else self._endpointer.finish()
             events += [] if segment is None else self._read(segment)
@@ -255,6 +256,8 @@ class Stream:
     def _forget(self, position: int) -> None:
         """Lets go of frames and posteriors before a position: no utterance will need them."""
         drop = position - self._base
+        if not drop:
+            return
         self._log_power = self._log_power[:, drop * SUBSAMPLING :].clone()
         self._log_probs = self._log_probs[drop:].clone()
         self._memory = self._memory[:, drop:].clone()
