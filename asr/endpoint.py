@@ -24,11 +24,6 @@ class EndpointRules:
     unheard: float = 5.0
     longest: float = 30.0
 
-    @classmethod
-    def never(cls) -> EndpointRules:
-        """No endpoints but the end of the stream: the whole of it is one utterance."""
-        return cls(math.inf, math.inf, math.inf)
-
 
 @dataclass(frozen=True)
 class Segment:

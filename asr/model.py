@@ -1,4 +1,4 @@
-"""SpeechModel: features, encoder, attention decoder and tokenizers as one thing that is saved, loaded and described."""
+"""SpeechModel: features, encoder, attention decoder and tokenizers as one thing that is saved and loaded."""
 
 from __future__ import annotations
 
@@ -214,14 +214,3 @@ class SpeechModel(nn.Module):
                     f"{folder}: the weights do not fit {CONFIG} ({str(error).splitlines()[-1].strip()})"
                 ) from error
         return model.to(device).eval().requires_grad_(False)
-
-    def describe(self) -> dict[str, Any]:
-        """Sizes for people: weights by part, milliseconds a position, vocabulary."""
-        count = lambda module: 0 if module is None else sum(p.numel() for p in module.parameters())  # noqa: E731
-        return {
-            "encoder_weights": count(self.encoder),
-            "decoder_weights": count(self.decoder),
-            "position_ms": 1000 * self.position_seconds,
-            "ctc_outputs": len(self.tokenizer),
-            "about": self.config.about,
-        }

@@ -10,7 +10,6 @@ import numpy as np
 
 from asr.audio.bytestream import ByteStream
 
-FULL_RATE = 48000  # hertz
 BLOCK = 16384  # frames read at a time
 _HEAD_BYTES = 512  # the identification header is in the first page
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from asr.cli.options import Device, Model, Partials, Switch, Threads, load_recognizer
+from asr.cli.options import Device, Model, Partials, SecondPass, Switch, Threads, load_recognizer
 
 bench = typer.Typer(help="Measure this machine: how long words take to the screen.", no_args_is_help=True)
 MODES = "160+160,320+0,320+320,640+0"
@@ -24,7 +24,7 @@ def latency(
     recordings: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Sound files, or manifests (.jsonl).")],
     modes: Annotated[str, typer.Option(help="Chunk + look-ahead in milliseconds, separated by commas.")] = MODES,
     partials: Annotated[Partials, typer.Option(help="What reads the partials.")] = Partials.decoder,
-    second_pass: Annotated[Switch, typer.Option("--second-pass", help="Finals by the attention decoder.")] = Switch.on,
+    second_pass: SecondPass = Switch.on,
     limit: Annotated[int, typer.Option(min=1, help="At most so many utterances of each manifest.")] = 20,
     json_output: Annotated[Path | None, typer.Option("--json", help="Write the figures here.")] = None,
     model: Model = "en",

@@ -19,6 +19,7 @@ from asr.cli.options import (
     LookAheadMs,
     Model,
     Partials,
+    SecondPass,
     Switch,
     Threads,
     load_recognizer,
@@ -79,9 +80,7 @@ def live(
     model: Model = "en",
     chunk_ms: ChunkMs = 320,
     look_ahead_ms: LookAheadMs = 320,
-    second_pass: Annotated[
-        Switch, typer.Option("--second-pass", help="on: finals by the attention decoder. off: greedy CTC, faster.")
-    ] = Switch.on,
+    second_pass: SecondPass = Switch.on,
     partials: Annotated[
         Partials,
         typer.Option("--partials", help="Words while they are said: by the attention decoder, by greedy CTC, or not."),

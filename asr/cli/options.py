@@ -47,6 +47,10 @@ ChunkMs = Annotated[
 LookAheadMs = Annotated[
     float, typer.Option("--look-ahead-ms", min=0, max=LONGEST_MS, help="Milliseconds after each chunk that it may see.")
 ]
+SecondPass = Annotated[
+    Switch,
+    typer.Option("--second-pass", help="on: finals by the attention decoder. off: greedy CTC, hardly readable."),
+]
 Device = Annotated[str, typer.Option("--device", help="Where to compute: cpu, cuda, cuda:1, ...")]
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, max=1024, help="Processor threads. Default: one a core.")
@@ -64,12 +68,7 @@ def refuse_overwriting(output: Path | None, inputs: Iterable[str]) -> None:
 
 def load_recognizer(model: str, device: str, threads: int | None) -> Recognizer:
     """The recogniser, or one clear line why there is none."""
-    import torch
-
+    from asr.device import usable_device
     from asr.recognizer import Recognizer
 
-    try:
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise AsrError(f"no device {device} here: {str(error).splitlines()[0]}") from error
-    return Recognizer.load(model, device=device, threads=threads)
+    return Recognizer.load(model, device=str(usable_device(device)), threads=threads)

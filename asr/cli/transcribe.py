@@ -16,6 +16,7 @@ from asr.cli.options import (
     Format,
     LookAheadMs,
     Model,
+    SecondPass,
     Switch,
     Threads,
     load_recognizer,
@@ -36,9 +37,7 @@ def transcribe(
     model: Model = "en",
     chunk_ms: ChunkMs = 320,
     look_ahead_ms: LookAheadMs = 320,
-    second_pass: Annotated[
-        Switch, typer.Option("--second-pass", help="on: finals by the attention decoder. off: greedy CTC, faster.")
-    ] = Switch.on,
+    second_pass: SecondPass = Switch.on,
     format: Annotated[Format, typer.Option("--format", "-f", help="Form of the output.")] = Format.txt,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write here instead of standard output.")

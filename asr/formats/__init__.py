@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Protocol, TextIO
+from typing import TextIO
 
 from asr.events import Event, Final, as_dict
 
 
-class Writer(Protocol):
+class Writer(ABC):
     """Gets the events of one input after the other, as they come, and writes to a text stream."""
 
-    def begin(self, name: str) -> None: ...
-    def event(self, event: Event) -> None: ...
-    def end(self) -> None: ...
-    def close(self) -> None: ...
+    @abstractmethod
+    def begin(self, name: str) -> None:
+        """An input begins."""
+
+    @abstractmethod
+    def event(self, event: Event) -> None:
+        """Something happened in it."""
+
+    def end(self) -> None:  # noqa: B027 (most have nothing to do)
+        """The input has ended."""
+
+    def close(self) -> None:  # noqa: B027
+        """There are no more inputs."""
 
 
-class TextWriter:
+class TextWriter(Writer):
     """A line for each final; with several inputs, each under a heading."""
 
     def __init__(self, out: TextIO, headings: bool) -> None:
@@ -33,14 +43,8 @@ class TextWriter:
         if isinstance(event, Final):
             print(event.text, file=self.out, flush=True)
 
-    def end(self) -> None:
-        pass
 
-    def close(self) -> None:
-        pass
-
-
-class JsonLinesWriter:
+class JsonLinesWriter(Writer):
     """A line for each event, with the `file` that it came from."""
 
     def __init__(self, out: TextIO) -> None:
@@ -52,14 +56,8 @@ class JsonLinesWriter:
     def event(self, event: Event) -> None:
         print(json.dumps({"file": self.name, **as_dict(event)}, ensure_ascii=False), file=self.out, flush=True)
 
-    def end(self) -> None:
-        pass
 
-    def close(self) -> None:
-        pass
-
-
-class JsonWriter:
+class JsonWriter(Writer):
     """One document, written at the end: a list with `file`, `text` and `utterances` of each input."""
 
     def __init__(self, out: TextIO) -> None:
@@ -87,11 +85,8 @@ def _joined(utterances: Iterable[dict]) -> str:
     return " ".join(utterance["text"] for utterance in utterances)
 
 
-FORMATS = ("txt", "json", "jsonl")
-
-
 def open_writer(name: str, out: TextIO, inputs: int) -> Writer:
-    """The writer of a format in `FORMATS`, for that many inputs."""
+    """The writer of a format (`txt`, `json` or `jsonl`), for that many inputs."""
     if name == "txt":
         return TextWriter(out, headings=inputs > 1)
     return {"json": JsonWriter, "jsonl": JsonLinesWriter}[name](out)

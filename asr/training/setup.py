@@ -8,6 +8,7 @@ from pathlib import Path
 
 import torch
 
+from asr.device import usable_device
 from asr.errors import ConfigError, ManifestError
 from asr.features import FeatureConfig
 from asr.manifest import Manifest
@@ -18,15 +19,10 @@ from asr.training.selection import target_text
 
 
 def choose_device(name: str) -> torch.device:
-    """`auto`: a GPU where there is one; ConfigError for a device that is not there."""
+    """`auto`: a GPU where there is one; AsrError for a device that is not there."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.zeros(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise ConfigError(f"--device {name}: this machine has no such device; use cpu or auto") from error
-    return device
+    return usable_device(name)
 
 
 def open_manifests(paths: Sequence[str]) -> list[Manifest]:
