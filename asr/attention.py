@@ -44,15 +44,16 @@ def attention(
         nowhere yields zeros.
     """
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
-    if return_weights:
-        scores = scale * (q @ k.transpose(-2, -1))
+    learns = bias is not None and torch.is_grad_enabled() and bias.requires_grad  # the fused path has no such gradient
+    if return_weights or learns:
+        scores = (scale * q) @ k.transpose(-2, -1)
         if bias is not None:
             scores = scores + bias
         if mask is None:
             weights = scores.softmax(-1)
         else:
             weights = scores.masked_fill(~mask, -math.inf).softmax(-1).masked_fill(~mask.any(-1, keepdim=True), 0)
-        return weights @ v, weights
+        return (weights @ v, weights) if return_weights else weights @ v
     if bias is None:
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
     else:
@@ -101,19 +102,65 @@ class KeyValueCache:
         return slots
 
     def append(self, layer: int, k: Tensor, v: Tensor, slots: Tensor) -> tuple[Tensor, Tensor]:
-        """Stores one layer's keys and values `(batch, heads, time, d_k)` in claimed slots.
+        """Stores one layer's keys and values `(batch, heads, time, d_k)` in claimed slots `(batch, own)`.
 
-        Returns that layer's keys and values `(batch, heads, used, d_k)`; their positions are `positions[:, :used]`.
+        Those after the first `own` look ahead and are not stored. Returns that layer's keys and values
+        `(batch, heads, used + time - own, d_k)`: at `positions[:, :used]`, then those that look ahead.
         """
-        index = slots[:, None, :, None].expand_as(k)
-        self.keys[:, layer].scatter_(2, index, k)
-        self.values[:, layer].scatter_(2, index, v)
-        return self.keys[:, layer, :, : self.used], self.values[:, layer, :, : self.used]
+        own = slots.shape[1]
+        index = slots[:, None, :, None].expand(-1, k.shape[1], -1, k.shape[3])
+        self.keys[:, layer].scatter_(2, index, k[:, :, :own])
+        self.values[:, layer].scatter_(2, index, v[:, :, :own])
+        past_k, past_v = self.keys[:, layer, :, : self.used], self.values[:, layer, :, : self.used]
+        if own == k.shape[2]:
+            return past_k, past_v
+        return torch.cat([past_k, k[:, :, own:]], 2), torch.cat([past_v, v[:, :, own:]], 2)
 
     def truncate(self, length: int) -> None:
         """Forgets the positions from `length` on, in a cache that has not wrapped around."""
         self.positions[:, length:] = -1
         self.used = min(self.used, length)
+
+
+@dataclass
+class ChunkWindows:
+    """What a `KeyValueCache` gives chunk after chunk, for all chunks of whole sequences at once: for training.
+
+    Each chunk is a row of its own, `(batch * chunks)` in all; a sequence's chunks follow each other. A row sees the
+    `left_context` positions before its chunk and the chunk itself.
+
+    Attributes:
+        chunks: chunks of each sequence.
+        left_context: positions before a chunk.
+    """
+
+    chunks: int
+    left_context: int
+
+    def claim(self, positions: Tensor) -> Tensor:
+        """Nothing has to be reserved: the positions `(batch * chunks, chunk)` are their own slots."""
+        return positions
+
+    def positions(self, chunk: int, device: torch.device) -> Tensor:
+        """Absolute positions `(chunks, left_context + chunk)` that the chunks see; negative before the beginning."""
+        start = torch.arange(self.chunks, device=device)[:, None] * chunk
+        return start + torch.arange(-self.left_context, chunk, device=device)
+
+    def append(self, layer: int, k: Tensor, v: Tensor, slots: Tensor) -> tuple[Tensor, Tensor]:
+        """What each chunk sees of keys and values `(batch * chunks, heads, time, d_k)`.
+
+        Returns keys and values `(batch * chunks, heads, left_context + time, d_k)`: at `positions`, then those that
+        look ahead.
+        """
+        return self._widen(k, slots.shape[1]), self._widen(v, slots.shape[1])
+
+    def _widen(self, x: Tensor, chunk: int) -> Tensor:
+        heads, dim = x.shape[1], x.shape[3]
+        own = x[:, :, :chunk].unflatten(0, (-1, self.chunks)).transpose(1, 2)
+        whole = F.pad(own.reshape(-1, heads, self.chunks * chunk, dim), (0, 0, self.left_context, 0))
+        windows = whole.unfold(2, self.left_context + chunk, chunk).permute(0, 2, 1, 4, 3)
+        ahead = x[:, :, chunk:].unflatten(0, (-1, self.chunks))
+        return torch.cat([windows, ahead], 3).flatten(0, 1)
 
 
 class MultiHeadAttention(nn.Module):
@@ -172,7 +219,7 @@ class MultiHeadAttention(nn.Module):
         positions: Tensor | None = None,
         mask: Tensor | None = None,
         bias: Tensor | None = None,
-        cache: KeyValueCache | None = None,
+        cache: KeyValueCache | ChunkWindows | None = None,
         layer: int = 0,
         slots: Tensor | None = None,
         return_weights: bool = False,
@@ -201,10 +248,7 @@ class MultiHeadAttention(nn.Module):
             if self.rotary is not None:
                 q, k = self.rotary(q, positions), self.rotary(k, positions)
             if cache is not None:
-                own = slots.shape[1]
-                past_k, past_v = cache.append(layer, k[:, :, :own], v[:, :, :own], slots)
-                k = torch.cat([past_k, k[:, :, own:]], 2) if own < k.shape[2] else past_k
-                v = torch.cat([past_v, v[:, :, own:]], 2) if own < v.shape[2] else past_v
+                k, v = cache.append(layer, k, v, slots)
         out = attention(q, k, v, mask=mask, bias=bias, return_weights=return_weights)
         out, weights = out if return_weights else (out, None)
         out = self.proj(out.transpose(1, 2).flatten(2))

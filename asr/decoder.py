@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from asr.attention import KeyValueCache
+from asr.int8 import Int8Linear, to_int8
 from asr.masks import causal_mask, padding_mask
 from asr.positions import Rotary
 from asr.transformer import Block
@@ -85,6 +86,16 @@ class AttentionDecoder(nn.Module):
             for _ in range(c.layers)
         )
         self.norm = nn.LayerNorm(c.d_model, bias=False)
+        self._output: Int8Linear | None = None
+
+    def to_int8(self) -> AttentionDecoder:
+        """Makes this decoder, on a processor and for inference only, several times faster, by products in int8.
+
+        Where this build of torch has none, nothing changes.
+        """
+        if self._output is None and self.embedding.weight.device.type == "cpu" and to_int8(self):
+            self._output = Int8Linear(self.embedding.weight)
+        return self
 
     def start(self, memory: Tensor, lengths: Tensor | None = None, max_pieces: int = 256) -> DecoderState:
         """The state before the first piece, over a memory `(batch, positions, d_model)` of `lengths` `(batch,)`.
@@ -106,6 +117,20 @@ class AttentionDecoder(nn.Module):
                 state.memory, (block.cross.project_memory(memory) for block in self.blocks), strict=True
             )
         ]
+
+    def score(self, pieces: Tensor, memory: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """Logits `(batch, n, vocabulary)` of what follows each of whole texts `(batch, n)`, start piece included.
+
+        For training (teacher forcing): what `forward` gives piece by piece, without a cache, so that gradients flow.
+        """
+        x = self.embedding(pieces)
+        positions = torch.arange(pieces.shape[1], device=x.device)[None]
+        mask = causal_mask(positions, positions)[:, None]
+        memory_mask = None if lengths is None else padding_mask(lengths, memory.shape[1])[:, None, None]
+        for block in self.blocks:
+            projected = block.cross.project_memory(memory)
+            x = block(x, positions=positions, mask=mask, memory=projected, memory_mask=memory_mask)
+        return self._logits(x)
 
     def forward(self, pieces: Tensor, state: DecoderState) -> tuple[Tensor, DecoderState]:
         """Pieces `(batch, n)` that follow those of the state -> logits `(batch, n, vocabulary)` of what comes next.
@@ -130,4 +155,8 @@ class AttentionDecoder(nn.Module):
                 memory_mask=state.memory_mask,
             )
         state.written += pieces.shape[1]
-        return F.linear(self.norm(x), self.embedding.weight), state
+        return self._logits(x), state
+
+    def _logits(self, x: Tensor) -> Tensor:
+        x = self.norm(x)
+        return F.linear(x, self.embedding.weight) if self._output is None else self._output(x)

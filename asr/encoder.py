@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from asr.attention import KeyValueCache
-from asr.masks import FULL_CONTEXT, ChunkLayout, combine, padding_mask
+from asr.attention import ChunkWindows, KeyValueCache
+from asr.masks import FULL_CONTEXT, padding_mask
 from asr.positions import Rotary, bucket_rows, relative_bucket
 from asr.streaming import reset_rows
 from asr.transformer import Block
@@ -98,11 +99,13 @@ class EncoderOutput:
         memory: `(batch, positions, d_model)`, for the attention decoder.
         log_probs: `(batch, positions, vocabulary)`, CTC.
         lengths: `(batch,)` positions that are no padding.
+        taps: the residual stream `(batch, positions, d_model)` after each block that was asked for (0 = the stem).
     """
 
     memory: Tensor
     log_probs: Tensor
     lengths: Tensor
+    taps: tuple[Tensor, ...] = ()
 
 
 @dataclass
@@ -179,7 +182,15 @@ class StreamingEncoder(nn.Module):
         return output, EncoderState(stem, state.cache, state.position + own)
 
     def encode(
-        self, frames: Tensor, lengths: Tensor | None = None, *, chunk: int = FULL_CONTEXT, look_ahead: int = 0
+        self,
+        frames: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        chunk: int = FULL_CONTEXT,
+        look_ahead: int = 0,
+        left_context: int | None = None,
+        taps: Sequence[int] = (),
+        ctc_gradient: float = 1.0,
     ) -> EncoderOutput:
         """Whole utterances in one masked pass: what `forward` gives chunk by chunk, or full context (the default).
 
@@ -188,28 +199,53 @@ class StreamingEncoder(nn.Module):
             lengths: `(batch,)` frames of each row; default: all.
             chunk: positions a chunk.
             look_ahead: positions after the chunk that it may see.
+            left_context: positions before a chunk that it may see; default: the configuration's.
+            taps: blocks after which the residual stream is handed out (`EncoderOutput.taps`), in ascending order.
+            ctc_gradient: share of the CTC branch's gradient that reaches the blocks up to the memory; 0 detaches it.
         """
         batch, time, _ = frames.shape
         size = time // SUBSAMPLING
         positions_of = torch.full((batch,), time, device=frames.device) if lengths is None else lengths
         positions_of = positions_of // SUBSAMPLING
         x, _ = self.stem(frames[:, : size * SUBSAMPLING])
-        valid = None if lengths is None else padding_mask(positions_of, size)
-        if chunk >= size:
-            index, own, mask = torch.arange(size, device=x.device), None, None
+        settings = {"taps": taps, "ctc_gradient": ctc_gradient}
+        if chunk < size:
+            left_context = self.config.left_context if left_context is None else left_context
+            output = self._chunks(x, positions_of, chunk, look_ahead, min(left_context, size), settings)
         else:
-            layout = ChunkLayout.build(size, chunk, look_ahead, self.config.left_context, x.device)
-            index, own, mask = layout.index, layout.own, layout.mask
-            x = x[:, index]
-            valid = None if valid is None else valid[:, index]
-        bucket = relative_bucket(index[:, None] - index[None], self.config.buckets)[None]
-        if torch.is_grad_enabled():
-            bucket = bucket_rows(bucket, self.config.buckets, x)
-        mask = combine(mask, None if valid is None else valid[:, None, None])
-        output = self._run(x, index[None], mask, bucket)
-        if own is not None:
-            output = EncoderOutput(output.memory[:, own], output.log_probs[:, own], positions_of)
+            positions = torch.arange(size, device=x.device)[None]
+            mask = None if lengths is None else padding_mask(positions_of, size)[:, None, None]
+            bucket = self._buckets(positions, positions)
+            output = self._run(x, positions, mask, bucket, **settings)
         return replace(output, lengths=positions_of)
+
+    def _chunks(
+        self, x: Tensor, lengths: Tensor, chunk: int, look_ahead: int, left_context: int, settings: dict[str, Any]
+    ) -> EncoderOutput:
+        """All chunks of `(batch, positions, d_model)` side by side: each is a row, with its followers and its past."""
+        batch, size, _ = x.shape
+        windows = ChunkWindows(-(-size // chunk), left_context)
+        width = chunk + look_ahead
+        x = F.pad(x, (0, 0, 0, windows.chunks * chunk + look_ahead - size)).unfold(1, width, chunk)
+        x = x.transpose(2, 3).flatten(0, 1)
+        past = windows.positions(chunk, x.device)
+        positions = past[:, -chunk:][:, :1] + torch.arange(width, device=x.device)
+        keys = torch.cat([past, positions[:, chunk:]], 1)
+        mask = (keys >= 0) & (keys < lengths[:, None, None])
+        bucket = self._buckets(positions[:1], keys[:1])
+        positions = positions.repeat(batch, 1)
+        slots = windows.claim(positions[:, :chunk])
+        output = self._run(
+            x, positions, mask.flatten(0, 1)[:, None, None], bucket, windows, slots=slots, own=chunk, **settings
+        )
+        joined = [part.unflatten(0, (batch, -1)).flatten(1, 2)[:, :size] for part in (output.memory, output.log_probs)]
+        taps = tuple(tap.unflatten(0, (batch, -1)).flatten(1, 2)[:, :size] for tap in output.taps)
+        return EncoderOutput(*joined, lengths, taps)
+
+    def _buckets(self, queries: Tensor, keys: Tensor) -> Tensor:
+        """Relative-bias buckets of positions `(batch, queries)` and `(batch, keys)`; one-hot rows for training."""
+        bucket = relative_bucket(queries[:, :, None] - keys[:, None], self.config.buckets)
+        return bucket_rows(bucket, self.config.buckets, self.ctc.weight) if torch.is_grad_enabled() else bucket
 
     def _run(
         self,
@@ -217,15 +253,23 @@ class StreamingEncoder(nn.Module):
         positions: Tensor,
         mask: Tensor | None,
         bucket: Tensor,
-        cache: KeyValueCache | None = None,
+        cache: KeyValueCache | ChunkWindows | None = None,
         slots: Tensor | None = None,
         own: int | None = None,
+        taps: Sequence[int] = (),
+        ctc_gradient: float = 1.0,
     ) -> EncoderOutput:
         """Blocks, norms and output layer; emits the first `own` positions (default: all)."""
+        tapped = [x[:, :own]] if 0 in taps else []
         memory = x
         for layer, block in enumerate(self.blocks):
             x = block(x, positions=positions, mask=mask, bucket=bucket, cache=cache, layer=layer, slots=slots)
+            if layer + 1 in taps:
+                tapped.append(x[:, :own])
             if layer + 1 == self.config.layers:
                 memory = self.norm_memory(x[:, :own])
+                if ctc_gradient != 1:
+                    x = x.detach().lerp(x, ctc_gradient)
         log_probs = self.ctc(self.norm_ctc(x[:, :own])).float().log_softmax(-1)
-        return EncoderOutput(memory, log_probs, torch.full((x.shape[0],), memory.shape[1], device=x.device))
+        lengths = torch.full((x.shape[0],), memory.shape[1], device=x.device)
+        return EncoderOutput(memory, log_probs, lengths, tuple(tapped))

@@ -17,7 +17,7 @@ from asr.errors import ModelError
 from asr.features import FeatureConfig, LogMel, LogMelState, scale_frames
 from asr.level import LevelState, follow_level
 from asr.tokenizer import CtcTokenizer, PieceTable
-from asr.weights import load_weights, quantise_all, save_weights, write_atomically
+from asr.weights import halve_all, load_weights, quantise_all, save_weights, write_atomically
 
 BUILT_IN = Path(__file__).with_name("models")
 CONFIG, ENCODER, DECODER, CTC_PIECES, DECODER_PIECES = (
@@ -27,6 +27,11 @@ CONFIG, ENCODER, DECODER, CTC_PIECES, DECODER_PIECES = (
     "pieces.model",
     "decoder_pieces.json",
 )
+
+
+def model_folder(source: str | Path) -> Path:
+    """The folder of a model, given that folder or the name of a built-in one."""
+    return Path(source) if Path(source).is_dir() else BUILT_IN / str(source)
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,7 @@ class ModelState:
 class StreamOutput(EncoderOutput):
     """An encoder's output and the log10 power frames `(batch, time, mels)` that arrived in the same call."""
 
-    log_power: Tensor
+    log_power: Tensor = field(kw_only=True)
 
 
 class SpeechModel(nn.Module):
@@ -161,18 +166,28 @@ class SpeechModel(nn.Module):
         like, batch, c = self.encoder.ctc.weight, log_power.shape[0], self.config.encoder
         joined = torch.cat([like.new_zeros(batch, 0, c.d_model), *memory], 1)
         posteriors = torch.cat([like.new_zeros(batch, 0, c.vocabulary), *log_probs], 1)
-        return StreamOutput(joined, posteriors, torch.full((batch,), joined.shape[1]), log_power)
+        lengths = torch.full((batch,), joined.shape[1])
+        return StreamOutput(joined, posteriors, lengths, log_power=log_power)
 
     # ---- on disk ----
 
-    def save(self, folder: str | Path, *, int8: bool = False) -> None:
-        """Writes configuration, weights and tokenizers; `int8`: encoder and decoder with a scale per output channel."""
+    def save(self, folder: str | Path, *, int8: bool = False, half: bool = False, decoder: Path | None = None) -> None:
+        """Writes configuration, weights and tokenizers.
+
+        Args:
+            folder: where to.
+            int8: encoder and decoder with a scale per output channel.
+            half: in half precision.
+            decoder: the file of a decoder that has not changed, which is copied as it is.
+        """
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        pack = quantise_all if int8 else dict
+        pack = quantise_all if int8 else halve_all if half else dict
         first = {f"features.{k}": v for k, v in self.features.state_dict().items()}
         save_weights(first | pack(self.encoder.state_dict()), folder / ENCODER)
-        if self.decoder is not None:
+        if decoder is not None:
+            write_atomically(folder / DECODER, decoder.read_bytes())
+        elif self.decoder is not None:
             save_weights(pack(self.decoder.state_dict()), folder / DECODER)
         write_atomically(folder / CTC_PIECES, self.tokenizer.model)
         if self.decoder_pieces is not None:
@@ -186,7 +201,7 @@ class SpeechModel(nn.Module):
         Raises:
             ModelError: no such model, an unreadable one, or one whose weights do not fit its configuration.
         """
-        folder = Path(source) if Path(source).is_dir() else BUILT_IN / str(source)
+        folder = model_folder(source)
         try:
             config = ModelConfig.from_dict(json.loads((folder / CONFIG).read_text("utf-8")))
         except OSError as error:

@@ -86,10 +86,12 @@ class LearnedPositions(nn.Module):
     Args:
         size: `(length,)` or `(height, width)` of the trained grid.
         dim: width of the vectors.
+        antialias: smooth a grid before it is shrunk, and interpolate with the kernel that timm takes.
     """
 
-    def __init__(self, size: tuple[int, ...], dim: int) -> None:
+    def __init__(self, size: tuple[int, ...], dim: int, *, antialias: bool = False) -> None:
         super().__init__()
+        self.antialias = antialias
         if len(size) not in (1, 2):
             raise ValueError(f"positions are learned on a line or a grid, not in {len(size)} dimensions")
         self.weight = nn.Parameter(torch.empty(*size, dim))
@@ -104,5 +106,6 @@ class LearnedPositions(nn.Module):
         if size == trained:
             return self.weight
         mode = "linear" if len(trained) == 1 else "bicubic"
-        grid = self.weight.movedim(-1, 0)[None]
-        return F.interpolate(grid, size=size, mode=mode, align_corners=False)[0].movedim(0, -1)
+        grid = self.weight.movedim(-1, 0)[None].contiguous()
+        antialias = self.antialias and len(trained) == 2
+        return F.interpolate(grid, size=size, mode=mode, align_corners=False, antialias=antialias)[0].movedim(0, -1)

@@ -6,6 +6,8 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
 from asr.errors import ModelError
@@ -73,11 +75,15 @@ class CtcTokenizer:
 
 
 class PieceTable:
-    """The decoder's pieces by id, for writing only: bytes are spelled `<0xNN>`, SPACE stands for a space."""
+    """The decoder's byte-pair pieces by id: bytes are spelled `<0xNN>`, SPACE stands for a space."""
 
     def __init__(self, pieces: Sequence[str]) -> None:
         self.pieces = list(pieces)
         self._bytes = defaultdict(bytes, enumerate(map(_piece_bytes, self.pieces)))
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {piece: i for i, piece in enumerate(self.pieces)}  # a character's own piece comes after its byte
 
     @classmethod
     def load(cls, path: Path) -> PieceTable:
@@ -95,6 +101,25 @@ class PieceTable:
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; bytes that are no UTF-8 become the replacement character, special pieces nothing."""
         return b"".join(self._bytes[i] for i in ids).decode("utf-8", "replace").strip()
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of a text, by byte-pair encoding (Sennrich et al. 2016): earlier pieces of the table merge first.
+
+        Characters that are no pieces are spelled in their UTF-8 bytes.
+        """
+        ids = self._ids
+        symbols = list(SPACE + text.strip().replace(" ", SPACE))
+        while True:
+            pairs = [(ids[a + b], i) for i, (a, b) in enumerate(pairwise(symbols)) if a + b in ids]
+            if not pairs:
+                break
+            _, i = min(pairs)
+            symbols[i : i + 2] = [symbols[i] + symbols[i + 1]]
+        spelled = (
+            [ids[symbol]] if symbol in ids else [ids[f"<0x{byte:02X}>"] for byte in symbol.encode()]
+            for symbol in symbols
+        )
+        return [piece for pieces in spelled for piece in pieces]
 
     def starts_word(self, piece: int) -> bool:
         """Whether a piece begins with a space."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from asr.attention import KeyValueCache, MultiHeadAttention, Rotate
+from asr.attention import ChunkWindows, KeyValueCache, MultiHeadAttention, Rotate
 from asr.positions import RelativeBias
 
 
@@ -39,6 +39,7 @@ class Block(nn.Module):
         gated: the feed-forward network is gated.
         bias: LayerNorms and attention projections have biases (as in a ViT).
         dropout: of each residual branch, in training.
+        epsilon: added to the variance in LayerNorms.
     """
 
     def __init__(
@@ -53,15 +54,16 @@ class Block(nn.Module):
         gated: bool = False,
         bias: bool = False,
         dropout: float = 0.0,
+        epsilon: float = 1e-5,
     ) -> None:
         super().__init__()
-        self.norm_att = nn.LayerNorm(d_model, bias=bias)
+        self.norm_att = nn.LayerNorm(d_model, epsilon, bias=bias)
         self.att = MultiHeadAttention(d_model, heads, bias=bias, rotary=rotary)
         self.relative = RelativeBias(heads, buckets) if buckets else None
         if cross:
-            self.norm_cross = nn.LayerNorm(d_model, bias=bias)
+            self.norm_cross = nn.LayerNorm(d_model, epsilon, bias=bias)
             self.cross = MultiHeadAttention(d_model, heads, cross=True, bias=bias)
-        self.norm_ff = nn.LayerNorm(d_model, bias=bias)
+        self.norm_ff = nn.LayerNorm(d_model, epsilon, bias=bias)
         self.ff = FeedForward(d_model, inner, gated=gated)
         self.dropout = nn.Dropout(dropout)
 
@@ -72,7 +74,7 @@ class Block(nn.Module):
         positions: Tensor | None = None,
         bucket: Tensor | None = None,
         mask: Tensor | None = None,
-        cache: KeyValueCache | None = None,
+        cache: KeyValueCache | ChunkWindows | None = None,
         layer: int = 0,
         slots: Tensor | None = None,
         memory: tuple[Tensor, Tensor] | None = None,

@@ -37,6 +37,11 @@ def quantise_all(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return stored
 
 
+def halve_all(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """All tensors in half precision."""
+    return {name: weight.half() for name, weight in weights.items()}
+
+
 def save_weights(weights: Mapping[str, Tensor], path: Path) -> None:
     """Writes tensors atomically: the file is complete or the old one stays."""
     from safetensors.torch import save

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from asr.decoder import DecoderConfig
+from asr.decoder import AttentionDecoder, DecoderConfig
 from asr.encoder import SUBSAMPLING, EncoderConfig, EncoderOutput, StreamingEncoder, next_window
 from asr.model import ModelConfig, SpeechModel
 from asr.tokenizer import CtcTokenizer
@@ -29,8 +31,12 @@ def randomise(module: torch.nn.Module, seed: int) -> torch.nn.Module:
     return module.eval().requires_grad_(False)
 
 
-def small_encoder(seed: int = 0) -> StreamingEncoder:
-    return randomise(StreamingEncoder(ENCODER), seed)
+def small_encoder(seed: int = 0, **sizes: int) -> StreamingEncoder:
+    return randomise(StreamingEncoder(replace(ENCODER, **sizes)), seed)
+
+
+def small_decoder(seed: int = 0) -> AttentionDecoder:
+    return randomise(AttentionDecoder(DECODER), seed)
 
 
 def small_model(seed: int = 0) -> SpeechModel:

@@ -40,3 +40,15 @@ def test_pieces_bytes_and_words():
     assert table.words([9, 6, 7]) == [("bar", [1, 2])]
     assert table.decode([3, 7]) == "\ufffdbar"
     assert table.decode([20]) == ""
+
+
+def test_byte_pairs_merge_in_the_order_of_the_table_and_unknown_characters_are_spelled_in_bytes(english):
+    table = english.decoder_pieces
+    pieces = [table.pieces[i] for i in table.encode("It isn't the middle classes.")]
+    assert pieces == ["▁It", "▁isn", "'", "t", "▁the", "▁middle", "▁classes", "."]
+    assert [table.pieces[i] for i in table.encode("ꙮ")][1:] == ["<0xEA>", "<0x99>", "<0xAE>"]
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="▁", exclude_categories=["Cc", "Zs"]), max_size=20))
+def test_any_text_comes_back_from_the_decoders_pieces(english, text):
+    assert english.decoder_pieces.decode(english.decoder_pieces.encode(text)) == text.strip()
