@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from ort import OrtGraph
 from torch import Tensor
 
 from asr.decoder import DecoderConfig
@@ -34,7 +35,6 @@ ABOUT = (
     "Attention decoder: Moonshine base-en's own, int8. See the model card in README.md."
 )
 TOLERANCE = 2e-2  # of log-probabilities and memory against the reference
-ONNX_TYPES = {1: np.float32, 2: np.uint8, 3: np.int8, 6: np.int32, 7: np.int64}
 RENAMED = {  # seed name -> project name
     "bias": "relative.weight",
     "qkv.weight": "att.qkv.weight",
@@ -60,39 +60,6 @@ def encoder_weights(seed: Path) -> dict[str, Tensor]:
     return renamed
 
 
-class OrtGraph:
-    """Initialisers and matrix products of an ONNX Runtime file."""
-
-    def __init__(self, path: Path) -> None:
-        from onnxruntime.tools.ort_format_model.ort_flatbuffers_py.fbs.InferenceSession import InferenceSession
-
-        self.graph = InferenceSession.GetRootAs(path.read_bytes(), 0).Model().Graph()
-        self.tensors = {}
-        for i in range(self.graph.InitializersLength()):
-            t = self.graph.Initializers(i)
-            shape = [t.Dims(k) for k in range(t.DimsLength())]
-            array = np.array(t.RawDataAsNumpy()).view(ONNX_TYPES[t.DataType()]).reshape(shape)
-            self.tensors[t.Name().decode()] = torch.from_numpy(array)
-
-    def products(self) -> dict[str, str]:
-        """Name of each matrix product in the branch without a cache -> name of its weight."""
-        found = {}
-        for node in (self.graph.Nodes(i) for i in range(self.graph.NodesLength())):
-            for attribute in (node.Attributes(a) for a in range(node.AttributesLength())):
-                if node.OpType() != b"If" or attribute.Name() != b"else_branch":
-                    continue
-                branch = attribute.G()
-                for inner in (branch.Nodes(j) for j in range(branch.NodesLength())):
-                    if inner.OpType() == b"MatMul" and inner.Inputs(1).endswith(b"_add_tensor"):
-                        found[inner.Name().decode()] = inner.Inputs(1).decode().removesuffix("_add_tensor")
-        return found
-
-    def quantised(self, name: str) -> tuple[Tensor, Tensor, Tensor]:
-        """int8 values, scale and offset (a float that is added)."""
-        t = self.tensors
-        return t[f"{name}_quantized"], t[f"{name}_scale"], t[f"{name}_zero_point"]
-
-
 def decoder_weights(moonshine: Path, layers: int) -> dict[str, Tensor]:
     """The attention decoder as stored: int8 with scales and offsets, under the project's names."""
     graph = OrtGraph(moonshine / "decoder_model_merged.ort")
@@ -109,16 +76,8 @@ def decoder_weights(moonshine: Path, layers: int) -> dict[str, Tensor]:
         stored[name] = torch.cat(values)
         stored[name + SCALE], stored[name + OFFSET] = torch.cat(scales), torch.cat(offsets)
 
-    def plain(name: str, source: str) -> None:
-        """A small tensor, dequantised where it was quantised."""
-        if source in graph.tensors:
-            stored[name] = graph.tensors[source].float()
-        else:
-            value, scale, offset = graph.quantised(source)
-            stored[name] = value.float() * scale + offset
-
     put("embedding.weight", ["model.decoder.embed_tokens.weight_merged_0"], transpose=False)
-    plain("norm.weight", "model.decoder.norm.weight_merged_0")
+    stored["norm.weight"] = graph.plain("model.decoder.norm.weight_merged_0")
     for i in range(layers):
         weight = lambda name, i=i: products[f"/model/decoder/layers.{i}/{name}/MatMul"]  # noqa: E731
         block = f"blocks.{i}."
@@ -136,7 +95,7 @@ def decoder_weights(moonshine: Path, layers: int) -> dict[str, Tensor]:
             "ff.up.bias": "mlp.up_proj.bias",
             "ff.down.bias": "mlp.down_proj.bias",
         }.items():
-            plain(block + name, f"model.decoder.layers.{i}.{source}_merged_0")
+            stored[block + name] = graph.plain(f"model.decoder.layers.{i}.{source}_merged_0")
     return stored
 
 

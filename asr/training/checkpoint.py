@@ -67,7 +67,7 @@ class Checkpoints:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._clear_partial()
             partial.mkdir()
-            _write_tensors(model.state_dict(), partial / MODEL)
+            _write_tensors(learned_tensors(model), partial / MODEL)
             _write_tensors(optimiser_tensors(optimiser), partial / OPTIMISER)
             _write(json.dumps(asdict(progress), indent=1).encode(), partial / STATE)
             _sync_folder(partial)
@@ -122,7 +122,7 @@ def load_checkpoint(path: Path, model: nn.Module, optimiser: torch.optim.Optimiz
     try:
         weights, moments = load_file(path / MODEL), load_file(path / OPTIMISER)
         progress = Progress(**json.loads((path / STATE).read_text("utf-8")))
-        model.load_state_dict(weights)
+        model.load_state_dict(model.state_dict() | weights)
         _restore_optimiser(optimiser, moments)
     except (OSError, SafetensorError, ValueError, TypeError) as error:
         raise ModelError(f"{path}: a damaged checkpoint ({str(error).splitlines()[0]})") from error
@@ -130,6 +130,12 @@ def load_checkpoint(path: Path, model: nn.Module, optimiser: torch.optim.Optimiz
         reason = str(error).splitlines()[-1].strip()
         raise ModelError(f"{path}: the checkpoint does not fit the model of the configuration ({reason})") from error
     return progress
+
+
+def learned_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """A model's tensors without its frozen parameters, which a run takes from where it started."""
+    frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    return {name: tensor for name, tensor in model.state_dict().items() if name not in frozen}
 
 
 def optimiser_tensors(optimiser: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
 from asr.encoder import EncoderConfig
+from asr.errors import ConfigError
 
 
 def _number(default: Any, low: float, high: float = float("inf"), *, above: bool = False) -> Any:
@@ -25,6 +26,8 @@ class DataConfig:
 
     Attributes:
         train: manifests, JSON lines of audio_filepath, duration (seconds) and text.
+        weights: how often each manifest of `train` comes in an epoch; none = all once. 0.5 = every second utterance,
+            the others in the next epoch.
         dev: manifests for the dev word error rate; none = it is not measured.
         batch_seconds: padded audio in a batch (seconds).
         max_duration: longer utterances are left out (seconds).
@@ -36,6 +39,7 @@ class DataConfig:
     """
 
     train: tuple[str, ...] = _path(())
+    weights: tuple[float, ...] = _number((), 0, 1000, above=True)
     dev: tuple[str, ...] = _path(())
     batch_seconds: float = _number(60.0, 0, above=True)
     max_duration: float = _number(20.0, 0, above=True)
@@ -43,6 +47,12 @@ class DataConfig:
     tail_seconds: float = _number(0.25, 0, 10)
     text: Literal["normalised", "lower", "as_written"] = "normalised"
     workers: int = _number(2, 0, 256)
+
+    def __post_init__(self) -> None:
+        if self.train and self.weights and len(self.weights) != len(self.train):
+            raise ConfigError(
+                f"data.weights: name one for each manifest of data.train, {len(self.train)} and not {len(self.weights)}"
+            )
 
 
 @dataclass(frozen=True)
@@ -60,9 +70,18 @@ class TokenizerConfig:
 
 @dataclass(frozen=True)
 class AugmentConfig:
-    """SpecAugment (Park et al. 2019) and level; 0 masks and 0 dB switch them off.
+    """What batches go through before the model sees them; probabilities of 0, 0 masks and 0 dB switch each off.
 
     Attributes:
+        speed: factors of which one is drawn for each batch.
+        noise: manifests of noises; none = white, pink and brown noise.
+        noise_seconds: of noises that are kept in memory.
+        noise_probability: of noise in an utterance.
+        snr_db: lowest and highest ratio of speech to noise or to babble (decibels).
+        babble_probability: of other utterances of the batch in the background.
+        room_probability: of the echoes of a room.
+        telephone_probability: of a telephone's band, 300 to 3400 Hz.
+        codec_probability: of 8-bit mu-law or a coarse quantisation.
         gain_db: the level of an utterance is changed by up to this much, both ways (decibels).
         frequency_masks: bands that are masked in each utterance.
         frequency_width: widest band (mels).
@@ -71,6 +90,15 @@ class AugmentConfig:
         time_share: longest stretch as a share of the utterance.
     """
 
+    speed: tuple[float, ...] = _number((1.0,), 0.5, 2.0)
+    noise: tuple[str, ...] = _path(())
+    noise_seconds: float = _number(600.0, 0, above=True)
+    noise_probability: float = _number(0.0, 0, 1)
+    snr_db: tuple[float, ...] = _number((5.0, 30.0), -20, 100)
+    babble_probability: float = _number(0.0, 0, 1)
+    room_probability: float = _number(0.0, 0, 1)
+    telephone_probability: float = _number(0.0, 0, 1)
+    codec_probability: float = _number(0.0, 0, 1)
     gain_db: float = _number(6.0, 0, 60)
     frequency_masks: int = _number(2, 0, 20)
     frequency_width: int = _number(27, 0)
@@ -78,16 +106,48 @@ class AugmentConfig:
     time_width: int = _number(60, 0)
     time_share: float = _number(0.05, 0, 1)
 
+    def __post_init__(self) -> None:
+        if len(self.snr_db) != 2 or self.snr_db[0] > self.snr_db[1]:
+            raise ConfigError("augment.snr_db: name the lowest and the highest ratio, such as [5, 30]")
+
+
+@dataclass(frozen=True)
+class TeacherSource:
+    """The frozen teacher of distillation and of the decoder's texts.
+
+    Attributes:
+        folder: what `scripts/import_moonshine.py` wrote; none = no teacher.
+        agreement: word error rate (a share) up to which the teacher's own transcript is what the decoder is to write;
+            above it, the reference is.
+    """
+
+    folder: str | None = _path(None)
+    agreement: float = _number(0.1, 0)
+
 
 @dataclass(frozen=True)
 class LossConfig:
-    """Weights of the losses that are added up.
+    """Weights of the losses that are added up, 0 = without, and their settings.
 
     Attributes:
         ctc: connectionist temporal classification.
+        decoder: cross-entropy of what the (frozen) attention decoder writes.
+        distillation: layer by layer, from the teacher.
+        ctc_gradient: share of CTC's gradient that goes on into the blocks up to the memory; 0 = only its branch learns.
+        label_smoothing: of the decoder's cross-entropy.
+        taps: blocks after which the encoder is compared with the teacher; 0 = the stem.
+        edge: positions (of 24 ms); who sees fewer of the future counts less in the distillation,
+        edge_weight: namely so much.
     """
 
-    ctc: float = _number(1.0, 0, above=True)
+    ctc: float = _number(1.0, 0)
+    decoder: float = _number(0.0, 0)
+    distillation: float = _number(0.0, 0)
+    ctc_gradient: float = _number(1.0, 0, 1)
+    label_smoothing: float = _number(0.0, 0, 0.9)
+    taps: tuple[int, ...] = _number((0, 2, 4, 6, 8), 0)
+    edge: int = _number(10, 0)
+    edge_weight: float = _number(0.15, 0, 1)
 
 
 @dataclass(frozen=True)
@@ -101,6 +161,12 @@ class OptimiserConfig:
         weight_decay: of matrices and convolutions; norms, biases and the relative bias have none.
         clip: largest norm of the gradient.
         accumulate: batches that make one step.
+        stem_rate: the stem's learning rate as a multiple.
+        relative_rate: that of the learned relative biases.
+        ctc_rate: that of the blocks of the CTC branch.
+        output_rate: that of the CTC output layer.
+        frozen_blocks: so many of the first blocks, and the stem, stay as they are (for a run that has a `start`).
+        layer_decay: each block below the last of the memory learns at this times the rate of the one above it.
     """
 
     learning_rate: float = _number(1e-3, 0, above=True)
@@ -109,6 +175,12 @@ class OptimiserConfig:
     weight_decay: float = _number(0.01, 0)
     clip: float = _number(1.0, 0, above=True)
     accumulate: int = _number(1, 1)
+    stem_rate: float = _number(1.0, 0)
+    relative_rate: float = _number(1.0, 0)
+    ctc_rate: float = _number(1.0, 0)
+    output_rate: float = _number(1.0, 0)
+    frozen_blocks: int = _number(0, 0)
+    layer_decay: float = _number(1.0, 0, 1, above=True)
 
 
 @dataclass(frozen=True)
@@ -121,16 +193,22 @@ class ChunkConfig:
         full_context: probability of the whole utterance as one chunk, as finals are read.
         max_cost: look-aheads with (chunk + look-ahead) / chunk above this are not drawn with that chunk: it is how
             many times longer the masked pass gets (and its attention that squared).
+        left_context: positions before a chunk that it sees, to draw from; none = always the model's.
         dev_size: chunk of the streaming dev word error rate.
         dev_look_ahead: look-ahead of it.
+        favoured: a chunk and its look-ahead that are drawn more often than the others,
+        favour: namely in this share of the draws that are not full context.
     """
 
     sizes: tuple[int, ...] = _number((1, 3, 7, 13, 20, 27), 1)
     look_ahead: tuple[int, ...] = _number((0, 7, 13), 0)
     full_context: float = _number(0.4, 0, 1)
     max_cost: float = _number(2.0, 1)
+    left_context: tuple[int, ...] = _number((), 0)
     dev_size: int = _number(13, 1)
     dev_look_ahead: int = _number(13, 0)
+    favoured: tuple[int, ...] = _number((), 0)
+    favour: float = _number(0.0, 0, 1)
 
 
 @dataclass(frozen=True)
@@ -167,14 +245,18 @@ class TrainConfig:
     Attributes:
         seed: of weights, batches, augmentation and chunks.
         precision: of the encoder's products; bf16 is for GPUs that have it.
+        start: the model to go on from, the name of a built-in one or a folder; its sizes, tokenizer and attention
+            decoder (frozen) are kept. None = a new model with random weights.
     """
 
     seed: int = _number(1, 0, 2**31)
     precision: Literal["float32", "bf16"] = "float32"
+    start: str | None = _path(None)
     data: DataConfig = DataConfig()
     tokenizer: TokenizerConfig = TokenizerConfig()
     model: EncoderConfig = field(default_factory=EncoderConfig)
     augment: AugmentConfig = AugmentConfig()
+    teacher: TeacherSource = TeacherSource()
     losses: LossConfig = LossConfig()
     optimiser: OptimiserConfig = OptimiserConfig()
     chunks: ChunkConfig = ChunkConfig()

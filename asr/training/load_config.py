@@ -179,8 +179,24 @@ def _check_together(config: TrainConfig) -> None:
         )
     if s.warmup > s.steps:
         raise ConfigError(f"schedule.warmup: {s.warmup} must be at most schedule.steps, {s.steps}")
+    if len(c.favoured) not in (0, 2) or (c.favoured and c.favoured[0] < 1):
+        raise ConfigError("chunks.favoured: name a chunk of at least 1 position and its look-ahead, such as [13, 13]")
+    _check_losses(config)
     if c.full_context < 1 and not c.sizes:
         raise ConfigError("chunks.sizes: name at least one chunk, or set chunks.full_context to 1")
+
+
+def _check_losses(config: TrainConfig) -> None:
+    """ConfigError for losses that need what is not there."""
+    losses = config.losses
+    if not (losses.ctc or losses.decoder or losses.distillation):
+        raise ConfigError("losses: give at least one of ctc, decoder and distillation a weight")
+    if losses.distillation and config.teacher.folder is None:
+        raise ConfigError("losses.distillation: needs a teacher: set teacher.folder (scripts/import_moonshine.py)")
+    if losses.distillation and list(losses.taps) != sorted(set(losses.taps)):
+        raise ConfigError("losses.taps: must ascend")
+    if losses.decoder and config.start is None:
+        raise ConfigError("losses.decoder: needs a model with an attention decoder: set start, to en for instance")
 
 
 def _expand(value: Any, name: str) -> Any:

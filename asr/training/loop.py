@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
@@ -17,21 +18,25 @@ from torch.nn.utils import clip_grad_norm_
 from asr.encoder import EncoderOutput
 from asr.errors import AsrError, ManifestError
 from asr.features import level_gain, scale_frames
+from asr.manifest import Utterance
 from asr.masks import FULL_CONTEXT, padding_mask
-from asr.training.augment import random_gain, spec_augment
+from asr.model import DECODER, model_folder
+from asr.training.augment import augment_samples, perturb_speed, random_gain, spec_augment
 from asr.training.batching import BucketedBatches, draw_seed
 from asr.training.checkpoint import Checkpoints, Progress
-from asr.training.chunks import draw_chunk
+from asr.training.chunks import draw_chunk, draw_left_context
 from asr.training.config import TrainConfig
 from asr.training.data import Batch, BatchReader, read_batches
 from asr.training.dev import DevResult, dev_error_rate
 from asr.training.losses import weighted_losses
+from asr.training.noise import NoiseBank
 from asr.training.optimiser import build_optimiser, learning_rate
 from asr.training.progress import Display, StepReport, finite
 from asr.training.run_folder import RunFolder
-from asr.training.selection import select, target_text
-from asr.training.setup import build_model, open_manifests, prepare_tokenizer
+from asr.training.selection import Selection, select, target_text
+from asr.training.setup import build_model, open_manifests, prepare_tokenizer, start_model
 from asr.training.stopping import Stop
+from asr.training.teaching import Teaching
 
 BROKEN_STEPS = 20  # steps in a row without a finite loss or gradient after which training ends
 
@@ -57,16 +62,21 @@ class Trainer:
         manifests = open_manifests(config.data.train)
         if not manifests:
             raise ManifestError("data.train: names no manifest: give one with --set data.train=[my.jsonl]")
-        self.tokenizer = prepare_tokenizer(config.tokenizer, manifests, config.data, run.pieces)
-        self.model = build_model(config, self.tokenizer).to(device)
-        self.optimiser = build_optimiser(self.model, config.optimiser)
+        started = start_model(config)
+        self.tokenizer = prepare_tokenizer(config.tokenizer, manifests, config.data, run.pieces, started)
+        self.model = (started or build_model(config, self.tokenizer)).to(device)
+        a = config.augment
+        self.noise = NoiseBank.load(a.noise, self.model.config.features.sample_rate, a.noise_seconds).to(device)
+        self.teaching = Teaching(config.teacher, config.losses, self.model, device)
+        self.optimiser = build_optimiser(self.model, config.optimiser, self.model.config.encoder.layers)
         self.checkpoints = Checkpoints(run.checkpoints, config.schedule.keep)
         features = self.model.config.features
         self.train_set = select(manifests, self.tokenizer, config.data, features)
         self.notes += [f"left out: {count} {reason}" for reason, count in self.train_set.left_out.items()]
         tail = config.data.tail_seconds
+        weights = np.asarray(config.data.weights)[self.train_set.manifest] if config.data.weights else None
         self.plan = BucketedBatches(
-            self.train_set.durations + tail, config.data.batch_seconds, config.data.buckets, config.seed
+            self.train_set.durations + tail, config.data.batch_seconds, config.data.buckets, config.seed, weights
         )
         self.reader = BatchReader(self.train_set, features.sample_rate, features.hop, tail, strict=True)
         self.dev_set = None
@@ -146,7 +156,7 @@ class Trainer:
         step = self.progress.step + 1
         rate = learning_rate(step, o.learning_rate, self.config.schedule)
         for group in self.optimiser.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["scale"]
         self.model.train()
         loss, seconds, skipped, norm = 0.0, 0.0, None, float("nan")
         parts: dict[str, float] = {}
@@ -190,30 +200,51 @@ class Trainer:
         """The loss of a batch, its parts, and the chunk and look-ahead that were drawn for it."""
         seed = draw_seed(self.config.seed, batch.epoch, batch.number)
         torch.manual_seed(seed)
-        chunk, look_ahead = draw_chunk(self.config.chunks, random.Random(seed))
-        batch = batch.to(self.device)
+        draw = random.Random(seed)
+        chunk, look_ahead = draw_chunk(self.config.chunks, draw)
+        left_context = draw_left_context(self.config.chunks, draw)
+        features = self.model.config.features
+        batch = perturb_speed(batch.to(self.device), self.config.augment, features.hop)
         frames, lengths = self._frames(batch, augment=True)
-        output = self._encode(frames, lengths, chunk, look_ahead)
-        value, parts = weighted_losses(self.config.losses, output, batch)
+        output = self._encode(frames, lengths, chunk, look_ahead, left_context)
+        lesson = self.teaching.lesson(batch, self._utterances(self.train_set, batch), output, chunk, look_ahead)
+        value, parts = weighted_losses(lesson)
         return value, parts, chunk, look_ahead
+
+    @staticmethod
+    def _utterances(selection: Selection, batch: Batch) -> list[Utterance]:
+        return [selection.manifests[selection.manifest[i]][int(selection.index[i])] for i in batch.indices.tolist()]
 
     @torch.no_grad()
     def _frames(self, batch: Batch, *, augment: bool) -> tuple[Tensor, Tensor]:
         """Scaled frames `(batch, time, mels)` at the level of speech, and the lengths of the rows in frames."""
-        log_power, _ = self.model.features(batch.samples)
+        samples, a = batch.samples, self.config.augment
+        if augment:
+            samples = augment_samples(samples, batch.sounding, a, self.noise)
+        log_power, _ = self.model.features(samples)
         hop = self.model.config.features.hop
         sounding = padding_mask((batch.sounding // hop).clamp(min=1), log_power.shape[1])
         power = (self.model.features.mean_square(log_power) * sounding).sum(1) / sounding.sum(1)
-        gain, lengths, a = level_gain(power), batch.sample_lengths // hop, self.config.augment
+        gain, lengths = level_gain(power), batch.sample_lengths // hop
         if not augment:
             return scale_frames(log_power, gain), lengths
         gain = gain * random_gain(len(batch), a.gain_db, self.device)
         return spec_augment(scale_frames(log_power, gain), lengths, a), lengths
 
-    def _encode(self, frames: Tensor, lengths: Tensor, chunk: int, look_ahead: int) -> EncoderOutput:
+    def _encode(
+        self, frames: Tensor, lengths: Tensor, chunk: int, look_ahead: int, left_context: int | None = None
+    ) -> EncoderOutput:
         bf16 = self.config.precision == "bf16"
         with torch.autocast(self.device.type, torch.bfloat16) if bf16 else nullcontext():
-            return self.model.encoder.encode(frames, lengths, chunk=chunk, look_ahead=look_ahead)
+            return self.model.encoder.encode(
+                frames,
+                lengths,
+                chunk=chunk,
+                look_ahead=look_ahead,
+                left_context=left_context,
+                taps=self.teaching.taps,
+                ctc_gradient=self.config.losses.ctc_gradient,
+            )
 
     # ---- dev, saving, reporting ----
 
@@ -230,11 +261,9 @@ class Trainer:
                     yield (batch, *self._frames(batch, augment=False))
 
         def references(batch: Batch) -> list[str]:
-            s = self.dev_set
-            texts = [s.manifests[s.manifest[i]][int(s.index[i])].text for i in batch.indices.tolist()]
-            return [target_text(text, self.config.data) for text in texts]
+            return [target_text(u.text, self.config.data) for u in self._utterances(self.dev_set, batch)]
 
-        return dev_error_rate(batches(), references, self._encode, self.tokenizer, self.config.chunks)
+        return dev_error_rate(batches(), references, self._encode, self.model, self.config.chunks)
 
     def _dev(self) -> bool:
         """Measures, logs and shows dev word error rates; whether they are the best so far."""
@@ -244,18 +273,16 @@ class Trainer:
         is_best = progress.best_wer is None or result.score <= progress.best_wer
         if is_best:
             progress.best_wer, progress.best_step = result.score, progress.step
-        self._log({"step": progress.step, "dev_wer": result.full, "dev_wer_streaming": result.streaming})
-        self.display.line(
-            f"step {progress.step}: dev WER {result.full:.1f} % with full context, {result.streaming:.1f} % streaming"
-            + (", the best so far" if is_best else "")
-        )
+        self._log({"step": progress.step} | result.as_log())
+        self.display.line(f"step {progress.step}: dev WER {result}" + (", the best so far" if is_best else ""))
         return is_best
 
     def _save(self, export: bool) -> None:
         self.checkpoints.save(self.model, self.optimiser, self.progress)
         if export:
+            decoder = None if self.model.decoder is None else model_folder(self.config.start) / DECODER
             self.model.config = replace(self.model.config, about=f"asr train, step {self.progress.step}")
-            self.model.save(self.run_folder.model)
+            self.model.save(self.run_folder.model, half=self.model.decoder is not None, decoder=decoder)
 
     def _log(self, values: dict) -> None:
         with open(self.run_folder.log, "a", encoding="utf-8") as log:

@@ -10,25 +10,43 @@ from torch import nn
 from asr.training.config import OptimiserConfig, ScheduleConfig
 
 
-def parameter_groups(model: nn.Module, config: OptimiserConfig) -> list[dict]:
-    """Matrices and convolutions with weight decay; norms, biases and the learned relative bias without.
+def parameter_groups(model: nn.Module, config: OptimiserConfig, layers: int) -> list[dict]:
+    """Parameters that learn alike; `layers` is the number of blocks up to the memory.
 
-    Each group names its parameters (`names`), in order.
+    Matrices and convolutions have weight decay; norms, biases and the learned relative bias none. Each group names its
+    parameters (`names`), in order, and has the `scale` of its learning rate.
     """
-    decayed: dict[str, nn.Parameter] = {}
-    plain: dict[str, nn.Parameter] = {}
+    groups: dict[tuple[float, float], dict] = {}
     for name, parameter in model.named_parameters():
-        if parameter.requires_grad:
-            (plain if parameter.dim() < 2 or ".relative." in f".{name}" else decayed)[name] = parameter
-    return [
-        {"params": list(group.values()), "names": list(group), "weight_decay": decay}
-        for group, decay in ((decayed, config.weight_decay), (plain, 0.0))
-    ]
+        if not parameter.requires_grad:
+            continue
+        plain = parameter.dim() < 2 or ".relative." in f".{name}"
+        key = rate_scale(name, config, layers), 0.0 if plain else config.weight_decay
+        group = groups.setdefault(key, {"params": [], "names": [], "scale": key[0], "weight_decay": key[1]})
+        group["params"].append(parameter)
+        group["names"].append(name)
+    return list(groups.values())
 
 
-def build_optimiser(model: nn.Module, config: OptimiserConfig) -> torch.optim.AdamW:
-    """AdamW over the model's parameters; the learning rate is set before each step."""
-    groups = parameter_groups(model, config)
+def rate_scale(name: str, config: OptimiserConfig, layers: int) -> float:
+    """The learning rate of a parameter of the model, as a multiple."""
+    name = name.removeprefix("encoder.")
+    if name.startswith("ctc."):
+        return config.output_rate
+    if name.startswith("norm_ctc."):
+        return config.ctc_rate
+    if name.startswith("stem."):
+        return config.stem_rate * config.layer_decay**layers
+    if name.startswith("blocks."):
+        layer = int(name.split(".")[1])
+        scale = config.ctc_rate if layer >= layers else config.layer_decay ** (layers - 1 - layer)
+        return scale * config.relative_rate if ".relative." in name else scale
+    return 1.0
+
+
+def build_optimiser(model: nn.Module, config: OptimiserConfig, layers: int) -> torch.optim.AdamW:
+    """AdamW over the model's parameters that learn; the learning rate is set before each step."""
+    groups = parameter_groups(model, config, layers)
     return torch.optim.AdamW(groups, lr=config.learning_rate, betas=(config.beta1, config.beta2))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from asr.device import usable_device
+from asr.encoder import EncoderConfig
 from asr.errors import ConfigError, ManifestError
 from asr.features import FeatureConfig
 from asr.manifest import Manifest
@@ -35,9 +36,14 @@ def open_manifests(paths: Sequence[str]) -> list[Manifest]:
 
 
 def prepare_tokenizer(
-    config: TokenizerConfig, manifests: Iterable[Manifest], data: DataConfig, kept: Path
+    config: TokenizerConfig,
+    manifests: Iterable[Manifest],
+    data: DataConfig,
+    kept: Path,
+    started: SpeechModel | None = None,
 ) -> CtcTokenizer:
-    """The tokenizer of a run: the one that it has already (`kept`), the one that is named, or a new one.
+    """The tokenizer of a run: the one that it has already (`kept`), that of the model it started from, the one that is
+    named, or a new one.
 
     Raises:
         ConfigError: the texts have more different characters than `tokenizer.pieces`.
@@ -46,7 +52,9 @@ def prepare_tokenizer(
     """
     if kept.exists():
         return CtcTokenizer.load(kept)
-    if config.model is not None:
+    if started is not None:
+        tokenizer = started.tokenizer
+    elif config.model is not None:
         tokenizer = CtcTokenizer.load(Path(config.model))
     else:
         texts = [text for m in manifests for u in m if (text := target_text(u.text, data))]
@@ -66,6 +74,26 @@ def prepare_tokenizer(
     partial.write_bytes(tokenizer.model)
     partial.replace(kept)
     return tokenizer
+
+
+def start_model(config: TrainConfig) -> SpeechModel | None:
+    """The model that a run goes on from, with a frozen attention decoder; None = it begins anew.
+
+    Raises:
+        ConfigError: the configuration names other sizes than the model's.
+        ModelError: there is no such model.
+    """
+    if config.start is None:
+        return None
+    model = SpeechModel.load(config.start)
+    sizes = replace(config.model, vocabulary=model.config.encoder.vocabulary, dropout=model.config.encoder.dropout)
+    if sizes != model.config.encoder and config.model != EncoderConfig():
+        raise ConfigError(f"model: has other sizes than {config.start}, from which the run starts: leave them out")
+    model.encoder.requires_grad_(True)
+    if config.optimiser.frozen_blocks:
+        model.encoder.stem.requires_grad_(False)
+        model.encoder.blocks[: config.optimiser.frozen_blocks].requires_grad_(False)
+    return model
 
 
 def build_model(config: TrainConfig, tokenizer: CtcTokenizer) -> SpeechModel:

@@ -2,6 +2,7 @@ import errno
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from asr.errors import AsrError, ModelError
 from asr.training import checkpoint
@@ -13,7 +14,7 @@ from asr.training.optimiser import build_optimiser
 def make(steps=1, width=4):
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(3, width), torch.nn.LayerNorm(width), torch.nn.Linear(width, 2))
-    optimiser = build_optimiser(model, OptimiserConfig())
+    optimiser = build_optimiser(model, OptimiserConfig(), layers=1)
     for _ in range(steps):
         model(torch.randn(5, 3)).square().sum().backward()
         optimiser.step()
@@ -91,3 +92,18 @@ def test_a_checkpoint_of_another_model_is_refused_in_one_line(tmp_path):
     with pytest.raises(ModelError, match="does not fit the model") as caught:
         checkpoints.load_newest(*make(width=6))
     assert "\n" not in str(caught.value)
+
+
+def test_frozen_parameters_are_not_kept_and_stay_as_they_are(tmp_path):
+    model, optimiser = make(0)
+    model[0].requires_grad_(False)
+    checkpoints = Checkpoints(tmp_path)
+    path = checkpoints.save(model, optimiser, Progress(1))
+    assert set(load_file(path / "model.safetensors")) == {"1.weight", "1.bias", "2.weight", "2.bias"}
+    other, fresh = make(0)
+    with torch.no_grad():
+        other[0].weight.fill_(3.0)
+        other[2].weight.fill_(3.0)
+    checkpoints.load_newest(other, fresh)
+    assert (other[0].weight == 3).all()
+    assert torch.equal(other[2].weight, model[2].weight)

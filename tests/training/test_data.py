@@ -98,6 +98,14 @@ def test_what_cannot_be_trained_on_is_counted_by_reason(corpus, tokenizer):
     assert len(selection) == 7
 
 
+def test_manifests_come_as_often_as_their_weights_say(corpus, tokenizer):
+    selection = select(open_manifests([str(corpus)] * 2), tokenizer, DATA, FEATURES)
+    plan = BucketedBatches(selection.durations, 20, 2, 1, np.array([2.0, 0.5])[selection.manifest])
+    counts = np.bincount(np.concatenate(plan.epoch(0)), minlength=24)
+    assert counts[:12].tolist() == [2] * 12
+    assert counts[12:].sum() == 6
+
+
 def test_nothing_left_is_an_error_with_the_reasons(corpus, tokenizer):
     changed = change(corpus, corpus.with_name("none.jsonl"), **{f"row_{i}": {"text": ""} for i in range(12)})
     with pytest.raises(ManifestError, match="no utterance can be used: 12 without text"):

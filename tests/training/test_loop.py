@@ -91,7 +91,7 @@ def test_accumulated_batches_give_the_mean_of_their_gradients(corpus, tmp_path, 
 
 
 def test_a_full_disk_ends_the_run_with_one_line(corpus, tmp_path, monkeypatch):
-    def full(*_):
+    def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(SpeechModel, "save", full)

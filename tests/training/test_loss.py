@@ -6,11 +6,11 @@ import torch
 from asr.encoder import EncoderConfig, StreamingEncoder
 from asr.masks import FULL_CONTEXT
 from asr.training.augment import MASKED, random_gain, spec_augment
-from asr.training.chunks import draw_chunk, possible_chunks
+from asr.training.chunks import draw_chunk, draw_left_context, possible_chunks
 from asr.training.config import AugmentConfig, ChunkConfig, LossConfig, OptimiserConfig, ScheduleConfig
 from asr.training.data import Batch
-from asr.training.losses import weighted_losses
-from asr.training.optimiser import learning_rate, parameter_groups
+from asr.training.losses import Lesson, weighted_losses
+from asr.training.optimiser import learning_rate, parameter_groups, rate_scale
 
 SIZES = EncoderConfig(d_model=32, heads=2, inner=64, layers=1, rotary_dim=8, vocabulary=12, left_context=20)
 
@@ -27,7 +27,7 @@ def test_loss_and_gradient_are_finite_for_every_chunk(chunk, look_ahead):
     torch.manual_seed(0)
     encoder = StreamingEncoder(SIZES)
     output = encoder.encode(torch.randn(3, 150, 80), torch.tensor([150, 90, 31]), chunk=chunk, look_ahead=look_ahead)
-    loss, parts = weighted_losses(LossConfig(), output, batch_of([[1, 2, 2, 3], [4, 5], [6]]))
+    loss, parts = weighted_losses(Lesson(output, batch_of([[1, 2, 2, 3], [4, 5], [6]]), LossConfig()))
     loss.backward()
     assert torch.isfinite(loss)
     assert torch.equal(parts["ctc"], loss.detach())
@@ -37,7 +37,7 @@ def test_loss_and_gradient_are_finite_for_every_chunk(chunk, look_ahead):
 def test_an_utterance_without_room_for_its_text_counts_as_zero():
     encoder = StreamingEncoder(SIZES)
     output = encoder.encode(torch.randn(1, 9, 80), torch.tensor([9]))
-    loss, _ = weighted_losses(LossConfig(), output, batch_of([[1, 1, 2, 2]]))
+    loss, _ = weighted_losses(Lesson(output, batch_of([[1, 1, 2, 2]]), LossConfig()))
     assert loss == 0
 
 
@@ -49,9 +49,11 @@ def test_padding_does_not_change_the_loss():
     for chunk, look_ahead in ((7, 7), (FULL_CONTEXT, 0)):
         alone, inside = (
             weighted_losses(
-                LossConfig(),
-                encoder.encode(x, torch.tensor([60]), chunk=chunk, look_ahead=look_ahead),
-                batch_of([[1, 2, 3]]),
+                Lesson(
+                    encoder.encode(x, torch.tensor([60]), chunk=chunk, look_ahead=look_ahead),
+                    batch_of([[1, 2, 3]]),
+                    LossConfig(),
+                )
             )[0]
             for x in (frames, padded)
         )
@@ -64,6 +66,15 @@ def test_chunks_are_drawn_within_their_cost_and_full_context_as_often_as_asked()
     draws = [draw_chunk(config, random.Random(i)) for i in range(3000)]
     assert {*draws} == {(FULL_CONTEXT, 0), *possible_chunks(config)}
     assert draws.count((FULL_CONTEXT, 0)) / 3000 == pytest.approx(0.3, abs=0.03)
+
+
+def test_the_favoured_chunk_comes_as_often_as_asked_and_left_context_is_drawn():
+    config = ChunkConfig(sizes=(7,), look_ahead=(0,), full_context=0.5, favoured=(13, 13), favour=0.4)
+    draws = [draw_chunk(config, random.Random(i)) for i in range(3000)]
+    assert draws.count((13, 13)) / 3000 == pytest.approx(0.2, abs=0.03)
+    contexts = ChunkConfig(left_context=(50, 250))
+    assert {draw_left_context(contexts, random.Random(i)) for i in range(50)} == {50, 250}
+    assert draw_left_context(ChunkConfig(), random.Random(0)) is None
 
 
 def test_masks_are_each_utterances_own_and_inside_of_it():
@@ -98,11 +109,30 @@ def test_augmentation_is_drawn_from_the_seed_and_can_be_switched_off():
 
 def test_norms_biases_and_the_relative_bias_do_not_decay():
     encoder = StreamingEncoder(SIZES)
-    decayed, plain = parameter_groups(encoder, OptimiserConfig(weight_decay=0.1))
+    decayed, plain = parameter_groups(encoder, OptimiserConfig(weight_decay=0.1), SIZES.layers)
     assert (decayed["weight_decay"], plain["weight_decay"]) == (0.1, 0.0)
     assert all("norm" not in name and "bias" not in name and "relative" not in name for name in decayed["names"])
     assert any("relative" in name for name in plain["names"])
     assert len(decayed["names"]) + len(plain["names"]) == len(list(encoder.parameters()))
+
+
+@pytest.mark.parametrize(
+    ("name", "scale"),
+    [
+        ("encoder.blocks.2.ff.up.weight", 1.0),
+        ("encoder.blocks.0.ff.up.weight", 0.25),
+        ("encoder.blocks.1.relative.weight", 0.5 * 8),
+        ("encoder.stem.conv1.weight", 0.125 * 1.5),
+        ("encoder.blocks.3.ff.up.weight", 3.0),
+        ("encoder.blocks.3.relative.weight", 3.0 * 8),
+        ("encoder.norm_ctc.weight", 3.0),
+        ("encoder.norm_memory.weight", 1.0),
+        ("encoder.ctc.bias", 10.0),
+    ],
+)
+def test_parts_learn_at_multiples_of_the_rate(name, scale):
+    config = OptimiserConfig(stem_rate=1.5, relative_rate=8, ctc_rate=3, output_rate=10, layer_decay=0.5)
+    assert rate_scale(name, config, layers=3) == scale
 
 
 @pytest.mark.parametrize(("decay", "last"), [("cosine", 0.1), ("inverse_sqrt", 0.1**0.5), ("constant", 1.0)])

@@ -25,9 +25,20 @@ def finished(corpus, tmp_path_factory):
     return run
 
 
+AUGMENTED = (  # all that is drawn for a batch
+    "augment.speed=[0.9, 1.0, 1.1]",
+    "augment.noise_probability=0.5",
+    "augment.babble_probability=0.3",
+    "augment.room_probability=0.3",
+    "augment.telephone_probability=0.3",
+    "augment.codec_probability=0.3",
+    "data.weights=[1.5]",
+)
+
+
 def settings(corpus, *more):
     whole = ("schedule.steps=40", "schedule.checkpoint_every=10", "optimiser.accumulate=2", f"data.train=[{corpus}]")
-    return (*SMALL, *whole, *more)
+    return (*SMALL, *AUGMENTED, *whole, *more)
 
 
 def numbers(run):

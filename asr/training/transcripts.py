@@ -1,0 +1,99 @@
+"""What the attention decoder is taught to write: the text as printed, or the teacher's transcript if both agree."""
+
+from __future__ import annotations
+
+import copy
+import re
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from asr.decoder import AttentionDecoder
+from asr.evaluation.wer import error_rate
+from asr.manifest import Utterance
+from asr.search.greedy import PIECES_PER_SECOND
+from asr.tokenizer import PieceTable
+
+IGNORED = -100  # target after the end of a text
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Texts for teacher forcing.
+
+    Attributes:
+        inputs: `(batch, n)` the start piece and the text, 0 after its end.
+        targets: `(batch, n)` the text and the end piece, `IGNORED` after it.
+    """
+
+    inputs: Tensor
+    targets: Tensor
+
+    @classmethod
+    def build(cls, pieces: Sequence[Sequence[int]], start: int, end: int, device: torch.device) -> Texts:
+        size = 1 + max(map(len, pieces), default=0)
+        inputs = torch.zeros(len(pieces), size, dtype=torch.int64)
+        targets = torch.full((len(pieces), size), IGNORED)
+        for row, text in enumerate(pieces):
+            inputs[row, : len(text) + 1] = torch.tensor([start, *text])
+            targets[row, : len(text) + 1] = torch.tensor([*text, end])
+        return cls(inputs.to(device), targets.to(device))
+
+
+@torch.no_grad()
+def transcribe_batch(
+    decoder: AttentionDecoder, memory: Tensor, lengths: Tensor, seconds: Sequence[float]
+) -> list[list[int]]:
+    """The decoder's best pieces for each row of a memory `(batch, positions, d_model)`, without start and end."""
+    c = decoder.config
+    limits = [int(PIECES_PER_SECOND * s) + 2 for s in seconds]
+    state = decoder.start(memory, lengths, max_pieces=max(limits) + 1)
+    written: list[list[int]] = [[] for _ in limits]
+    going = set(range(len(limits)))
+    last = torch.full((len(limits), 1), c.start, device=memory.device)
+    while going:
+        logits, state = decoder(last, state)
+        last = logits[:, -1:].argmax(-1)
+        for row, piece in enumerate(last[:, 0].tolist()):
+            if row not in going:
+                continue
+            if piece != c.end:
+                written[row].append(piece)
+            if piece == c.end or len(written[row]) >= limits[row]:
+                going.discard(row)
+    return written
+
+
+def quick_copy(decoder: AttentionDecoder) -> AttentionDecoder:
+    """A frozen decoder whose products run in int8 where it is on a CPU that can: several times faster there."""
+    if decoder.embedding.weight.device.type != "cpu" or "fbgemm" not in torch.backends.quantized.supported_engines:
+        return decoder
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.ao.quantization.quantize_dynamic(copy.deepcopy(decoder), {torch.nn.Linear})
+
+
+def as_sentence(text: str) -> str:
+    """A lower-case text as a sentence: a capital, a full stop, and the pronoun I."""
+    text = re.sub(r"\bi\b", "I", " ".join(text.split()))
+    text = text[:1].upper() + text[1:]
+    return text if not text or text[-1] in ".?!" else text + "."
+
+
+def is_written(utterance: Utterance) -> bool:
+    """Whether the manifest has the text as it is printed, with capitals and punctuation (`written`)."""
+    written = utterance.extra.get("written")
+    return isinstance(written, str) and bool(written.strip())
+
+
+def as_text(utterance: Utterance, table: PieceTable) -> list[int]:
+    """Pieces of an utterance's reference as it is `written`, or made a sentence."""
+    return table.encode(utterance.extra["written"] if is_written(utterance) else as_sentence(utterance.text))
+
+
+def agrees(utterance: Utterance, pieces: Sequence[int], table: PieceTable, most: float) -> bool:
+    """Whether a transcript's word error rate against the reference is at most `most` (a share)."""
+    return error_rate(utterance.text, table.decode(pieces)).wer <= 100 * most
