@@ -26,12 +26,14 @@ class Utterance:
         duration: length (seconds).
         text: what is said; empty where unknown.
         extra: the other keys of the line.
+        offset: where in the audio it begins (seconds); None = the audio holds this utterance alone.
     """
 
     audio: str
     duration: float
     text: str
     extra: dict = field(default_factory=dict)
+    offset: float | None = None
 
 
 class Manifest(Sequence):
@@ -63,7 +65,7 @@ class Manifest(Sequence):
         return self._utterances[index]
 
     def read_bytes(self, utterance: Utterance) -> bytes:
-        """The audio of an utterance as it is stored.
+        """The audio that holds an utterance, as it is stored.
 
         Raises:
             ManifestError: it is neither in the tar nor on the disk, or cannot be read.
@@ -90,11 +92,17 @@ class Manifest(Sequence):
     def read_audio(self, utterance: Utterance, sample_rate: int = 16000) -> np.ndarray:
         """The audio of an utterance, decoded to float32 mono at `sample_rate` (hertz), (samples,).
 
+        Of an utterance with an offset this is a part of a recording, which is decoded as a whole each time.
+
         Raises:
             ManifestError: it is missing or cannot be decoded.
         """
         try:
-            return read_audio(io.BytesIO(self.read_bytes(utterance)), sample_rate)
+            samples = read_audio(io.BytesIO(self.read_bytes(utterance)), sample_rate)
+            if utterance.offset is None:
+                return samples
+            begin = round(utterance.offset * sample_rate)
+            return samples[begin : begin + round(utterance.duration * sample_rate)]
         except AudioError as error:
             reason = str(error).partition(": ")[2]
             raise ManifestError(f"{self.path}: its audio {utterance.audio!r} cannot be decoded: {reason}") from error
@@ -140,8 +148,13 @@ def _utterance(line: str, place: str, require_text: bool) -> Utterance:
         raise ManifestError(f"{place}: text is not a string but {text!r}")
     if require_text and not text.strip():
         raise ManifestError(f"{place}: text is empty")
-    extra = {key: value for key, value in entry.items() if key not in _KEYS}
-    return Utterance(audio, float(duration), text, extra)
+    offset = entry.get("offset")
+    if offset is not None and (isinstance(offset, bool) or not isinstance(offset, int | float)):
+        raise ManifestError(f"{place}: offset is not a number of seconds but {offset!r}")
+    if offset is not None and not 0 <= offset < math.inf:
+        raise ManifestError(f"{place}: offset is not at least 0 and finite but {offset!r}")
+    extra = {key: value for key, value in entry.items() if key not in (*_KEYS, "offset")}
+    return Utterance(audio, float(duration), text, extra, None if offset is None else float(offset))
 
 
 def _index(path: Path) -> dict[str, tuple[int, int]]:

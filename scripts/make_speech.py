@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes a corpus out of a text: each line spoken by espeak-ng or flite, WAV files and manifest.jsonl beside them."""
+"""Makes a corpus out of a text, each line spoken by espeak-ng or flite: WAV and text files, and manifest.jsonl."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def seconds_of(sound: bytes) -> float:
 
 
 def make(lines: list[str], folder: Path, speak: Speaker, seed: int) -> float:
-    """Writes one WAV file a line and the manifest; returns the seconds of speech."""
+    """Writes a WAV file and a text file for each line, and the manifest; returns the seconds of speech."""
     folder.mkdir(parents=True, exist_ok=True)
     total = 0.0
     with open(folder / "manifest.jsonl", "w", encoding="utf-8") as manifest:
@@ -57,6 +57,7 @@ def make(lines: list[str], folder: Path, speak: Speaker, seed: int) -> float:
             sound, speaker = speak(text, random.Random(f"{seed} {number}"))
             name, seconds = f"{number:05d}.wav", seconds_of(sound)
             (folder / name).write_bytes(sound)
+            (folder / name).with_suffix(".txt").write_text(text + "\n", "utf-8")
             entry = {"audio_filepath": name, "duration": round(seconds, 3), "text": text, "speaker": speaker}
             manifest.write(json.dumps(entry, ensure_ascii=False) + "\n")
             total += seconds

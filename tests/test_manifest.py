@@ -92,6 +92,16 @@ def test_loose_files_relative_and_absolute(tmp_path: Path):
     assert lengths(manifest) == [4000, 8000]
 
 
+def test_parts_of_a_recording(tmp_path: Path):
+    (tmp_path / "long.wav").write_bytes(wav(3))
+    parts = [line("long.wav", offset=offset, duration=0.5) for offset in (0, 1.25, 2.75, 5)]
+    manifest = Manifest(write_manifest(tmp_path / "m.jsonl", *parts, line("long.wav", duration=3)))
+    assert lengths(manifest) == [8000, 8000, 4000, 0, 48000]
+    np.testing.assert_array_equal(manifest.read_audio(manifest[1]), manifest.read_audio(manifest[4])[20000:28000])
+    assert manifest[1].offset == 1.25
+    assert "offset" not in manifest[1].extra
+
+
 def test_text_is_needed_only_on_demand(tmp_path: Path):
     lines = [line(text=""), line(text=None), {"audio_filepath": "a.wav", "duration": 1}]
     path = write_manifest(tmp_path / "m.jsonl", *lines)
@@ -118,6 +128,10 @@ def test_text_is_needed_only_on_demand(tmp_path: Path):
         (line(duration=-2.5), "line 2: duration is not positive and finite but -2.5"),
         (line(duration=float("nan")), "line 2: duration is not positive"),
         (line(duration=float("inf")), "line 2: duration is not positive"),
+        (line(offset="1"), "line 2: offset is not a number of seconds but '1'"),
+        (line(offset=True), "line 2: offset is not a number"),
+        (line(offset=-1), "line 2: offset is not at least 0 and finite but -1"),
+        (line(offset=float("nan")), "line 2: offset is not at least 0"),
         (line(text=["x"]), "line 2: text is not a string"),
         (line(text="  "), "line 2: text is empty"),
     ],
