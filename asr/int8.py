@@ -46,7 +46,7 @@ class Int8Linear(nn.Module):
 
 
 def to_int8(module: nn.Module) -> bool:
-    """Replaces the linear layers inside a module; False = this build of torch has no such products, nothing is changed."""
+    """Replaces the linear layers inside a module; False: this torch has no such products, nothing is changed."""
     try:
         Int8Linear(torch.ones(8, 8))(torch.ones(1, 8))
     except (RuntimeError, AttributeError):

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from asr.decoder import DecoderState
 from asr.model import SpeechModel
+from asr.search.draft import DraftedSteps
 from asr.search.greedy import PIECES_PER_SECOND, WITNESSED, ctc_greedy, letter_count
 from asr.text import normalise
 
@@ -35,20 +36,31 @@ class PartialHypothesis(Protocol):
     def text(self) -> str: ...
     @property
     def stable(self) -> str: ...
+    @property
+    def pieces(self) -> list[int]:
+        """The decoder's pieces of `text`, none where it has not read it."""
+
     def update(self, memory: Tensor, log_probs: Tensor) -> None:
         """Goes on over further positions: memory `(1, positions, d_model)`, CTC `(positions, vocabulary)`."""
 
 
 class CtcPartial:
-    """Greedy CTC, for a machine that is too slow for the decoder: all words are stable but the last."""
+    """Greedy CTC, for a machine that is too slow for the decoder: all words are stable but the last.
 
-    def __init__(self, model: SpeechModel) -> None:
-        self.model, self.text, self.stable = model, "", ""
+    Args:
+        model: the model.
+        before: what has been written of the utterance already.
+    """
+
+    def __init__(self, model: SpeechModel, before: str = "") -> None:
+        self.model, self.before, self.text, self.stable = model, before, before, ""
+        self.pieces: list[int] = []
         self._log_probs: list[Tensor] = []
 
     def update(self, memory: Tensor, log_probs: Tensor) -> None:
         self._log_probs.append(log_probs)
-        self.text = self.model.tokenizer.decode(ctc_greedy(torch.cat(self._log_probs)))
+        heard = self.model.tokenizer.decode(ctc_greedy(torch.cat(self._log_probs)))
+        self.text = f"{self.before} {heard}".strip()
         self.stable = self.text.rpartition(" ")[0]
 
 
@@ -58,6 +70,7 @@ class DecoderPartial:
     def __init__(self, model: SpeechModel) -> None:
         self.model = model
         self.text, self.stable = "", ""
+        self.pieces: list[int] = []
         self._history: list[list[int]] = []  # the last hypotheses: ids without start and end
         self._agreed = 0  # pieces that will not change
         self._log_probs: list[Tensor] = []
@@ -73,8 +86,7 @@ class DecoderPartial:
         self._positions += memory.shape[1]
         self._log_probs.append(log_probs)
         letters = letter_count(self.model.tokenizer.decode(ctc_greedy(torch.cat(self._log_probs))))
-        draft = self._history[-1] if self._history else []
-        pieces = self._decode(draft, WITNESSED * letters, LETTERS_HEARD * letters + LETTERS_MORE)
+        pieces = self.pieces = self._decode(WITNESSED * letters, LETTERS_HEARD * letters + LETTERS_MORE)
         self._history = [*self._history, pieces][-AGREEMENT:]
         if len(self._history) == AGREEMENT:
             common = takewhile(lambda same: len(set(same)) == 1, zip(*self._history, strict=False))
@@ -85,40 +97,26 @@ class DecoderPartial:
         starts = [group[0] for _, group in table.words(pieces) if group[0] < self._agreed]
         self.stable = table.decode(pieces[: starts[-1]]) if starts else ""
 
-    def _decode(self, draft: list[int], fewest: float, most: float) -> list[int]:
-        """The hypothesis that starts with the agreed pieces, then with as much of the draft as still holds.
+    def _decode(self, fewest: float, most: float) -> list[int]:
+        """The hypothesis that starts with the agreed pieces; the last one is its draft.
 
         It does not end before `fewest` letters are written, and `most` are not exceeded.
         """
-        decoder, state = self.model.decoder, self._state
-        end = decoder.config.end
+        decoder, table = self.model.decoder, self.model.decoder_pieces
         limit = min(int(PIECES_PER_SECOND * self._positions * self.model.position_seconds) + 2, MOST_PIECES - 1)
-        # The cache holds the start piece and the stable pieces; their states stay as they were.
-        state.truncate(min(state.written, self._agreed))
-        known = [decoder.config.start, *draft]
-        logits = self._forward(known[state.written :])
-        best = logits.argmax(-1).tolist()  # best[i] follows known[first + i]
-        first = len(known) - len(best)
-        pieces = list(draft[:first])
-        for place, piece in enumerate(draft[first:]):
-            if best[place] != piece:
-                break
-            pieces.append(piece)
-        following = best[len(pieces) - first]
-        state.truncate(len(pieces) + 1)
-        table = self.model.decoder_pieces
-        if following == end and letter_count(table.decode(pieces)) < fewest:
-            following = self._best_but_end(logits[len(pieces) - first])
-        while following != end and len(pieces) < limit:
-            pieces.append(following)
-            written = letter_count(table.decode(pieces))
-            if written > most:
-                pieces.pop()
-                break
-            if table.starts_word(following) and (again := self._repeated_from(pieces[:-1])) is not None:
-                return pieces[: max(again, self._agreed)]
-            logits = self._forward([following])[-1]
+        steps = DraftedSteps(decoder, self._state, self.pieces[: self._agreed], self.pieces)
+        pieces, written = steps.pieces, letter_count(table.decode(self.pieces[: self._agreed]))
+        while len(pieces) < limit:
+            logits = steps.logits()
             following = int(logits.argmax()) if written >= fewest else self._best_but_end(logits)
+            if following == decoder.config.end:
+                break
+            written += letter_count(table.decode([following]))
+            if written > most:
+                break
+            if table.starts_word(following) and (again := self._repeated_from(pieces)) is not None:
+                return pieces[: max(again, self._agreed)]
+            steps.write(following)
         again = self._repeated_from(pieces)
         return pieces if again is None else pieces[: max(again, self._agreed)]
 
@@ -136,9 +134,3 @@ class DecoderPartial:
             if spoken[end - REPEATED : end] == last:
                 return words[-REPEATED][1]
         return None
-
-    def _forward(self, pieces: list[int]) -> Tensor:
-        """Logits `(pieces, vocabulary)` of what follows each of the pieces."""
-        device = self.model.encoder.ctc.weight.device
-        logits, self._state = self.model.decoder(torch.tensor([pieces], device=device), self._state)
-        return logits[0]

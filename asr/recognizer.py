@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from asr.audio.files import AudioFile
 from asr.audio.resample import StreamResampler
 from asr.encoder import SUBSAMPLING
 from asr.endpoint import Endpointer, EndpointRules, Segment
 from asr.events import Endpoint, Event, Final, Partial, Word
 from asr.level import loud_from
 from asr.model import SpeechModel
+from asr.pace import Pace
 from asr.partial import CtcPartial, DecoderPartial, PartialHypothesis
 from asr.search.witness import heard, hears_speech
 from asr.second_pass import ReadWord, read_ctc, read_utterance
 
+if TYPE_CHECKING:
+    from asr.batch.transcript import Recording, Transcript
+
 TAIL = 0.25  # s of zeros after the end of a stream, so that the words still inside come out
+FALLEN_BACK = "too slow for partials by the attention decoder: from here on they are greedy CTC"
 HEARD = 0.5  # posterior of all pieces together from which on CTC hears something in a position
 
 
@@ -44,7 +49,7 @@ class StreamOptions:
     chunk_ms: float = 320
     look_ahead_ms: float = 320
     second_pass: bool = True
-    partials: Literal["off", "decoder", "ctc"] = "off"
+    partials: Literal["off", "auto", "decoder", "ctc"] = "off"
     endpoint: EndpointRules | None = field(default_factory=EndpointRules)
 
 
@@ -58,54 +63,81 @@ class Recognizer:
     def load(cls, source: str | Path = "en", *, device: str = "cpu", threads: int | None = None) -> Recognizer:
         """A built-in model by name or one in a folder; `threads` limits the processor threads of the whole process.
 
+        On a processor the attention decoder computes in int8, where torch can.
+
         Raises:
             ModelError: no such model, or an unreadable one.
         """
         if threads:
             torch.set_num_threads(threads)
-        return cls(SpeechModel.load(source, device))
+        model = SpeechModel.load(source, device)
+        if model.decoder is not None:
+            model.decoder.to_int8()
+        return cls(model)
 
     @property
     def sample_rate(self) -> int:
         """Hertz at which the model hears; `Stream.accept` takes any rate."""
         return self.model.config.features.sample_rate
 
-    def stream(self, options: StreamOptions = StreamOptions()) -> Stream:
-        """A new stream of one speaker or microphone."""
-        return Stream(self.model, options)
+    def stream(self, options: StreamOptions = StreamOptions(), warn: Callable[[str], None] | None = None) -> Stream:
+        """A new stream of one speaker or microphone; `warn` is told a line when it cannot keep up with `auto`."""
+        return Stream(self.model, options, warn)
 
     def transcribe(
-        self,
-        source: str | PathLike[str] | BinaryIO | np.ndarray,
-        options: StreamOptions = StreamOptions(),
-    ) -> Iterator[Final]:
-        """The finals of a sound file of any format, or of samples `(time,)` at `sample_rate`, as they are decoded.
+        self, source: Recording, options: StreamOptions = StreamOptions(), *, rate: int | None = None
+    ) -> Transcript:
+        """The text of a whole recording, its utterances, words, times and confidences.
+
+        Args:
+            source: a file of any format (a path or an open file), samples `(time,)` or `(time, channels)`, or an
+                iterable of such blocks of samples.
+            options: how it is decoded.
+            rate: of samples (hertz); default: `sample_rate`.
 
         Raises:
             AudioError: the source cannot be opened or read.
         """
-        stream = self.stream(options)
-        if isinstance(source, np.ndarray):
-            yield from _finals(stream.accept(source, self.sample_rate))
-        else:
-            with AudioFile(source, self.sample_rate) as audio:
-                for block in audio.blocks():
-                    yield from _finals(stream.accept(block, self.sample_rate))
-        yield from _finals(stream.finish())
+        from asr.batch.transcript import transcribe_recording
 
+        return transcribe_recording(self, source, options, rate)
 
-def _finals(events: list[Event]) -> Iterator[Final]:
-    return (event for event in events if isinstance(event, Final))
+    def utterances(
+        self, source: Recording, options: StreamOptions = StreamOptions(), *, rate: int | None = None
+    ) -> Iterator[Final]:
+        """As `transcribe`, but each final when it is decoded, in memory that does not grow: for hours of sound."""
+        from asr.batch.transcript import Reader
+
+        return Reader(self, source, rate).finals(options)
+
+    def transcribe_batch(
+        self,
+        sources: Iterable[str | PathLike[str] | BinaryIO | np.ndarray],
+        options: StreamOptions = StreamOptions(),
+    ) -> list[Transcript]:
+        """As `transcribe` of each, but decoded together, which is faster: for some dozens of short recordings.
+
+        Raises:
+            AudioError: one of them cannot be opened or read.
+        """
+        from asr.batch.transcript import transcribe_recordings
+
+        return transcribe_recordings(self, sources, options)
 
 
 class Stream:
     """One stream of sound: samples in, events out. Memory and time per chunk do not grow with its length.
 
     Calls are serialised: several threads may use one stream.
+
+    Attributes:
+        chunks: chunks decoded so far.
     """
 
-    def __init__(self, model: SpeechModel, options: StreamOptions) -> None:
-        self.model, self.options = model, options
+    def __init__(self, model: SpeechModel, options: StreamOptions, warn: Callable[[str], None] | None = None) -> None:
+        self.model, self.options, self.chunks = model, options, 0
+        self._warn, self._pace = warn, Pace() if options.partials == "auto" else None
+        self._with_decoder = options.partials in ("decoder", "auto") and model.decoder is not None
         chunk = max(1, model.positions(options.chunk_ms))
         self._state = model.start(chunk=chunk, look_ahead=model.positions(options.look_ahead_ms))
         self._endpointer = None if options.endpoint is None else Endpointer(options.endpoint, model.position_seconds)
@@ -116,6 +148,7 @@ class Stream:
         self._log_probs = torch.zeros(0, sizes.encoder.vocabulary, device=self._device)  # likewise, CTC
         self._memory = torch.zeros(1, 0, sizes.encoder.d_model, device=self._device)  # likewise, for partials
         self._partial: PartialHypothesis | None = None
+        self._silent = 0  # chunks without sound since the last one with sound
         self._partial_until = 0  # position up to which it has been updated
         self._base = 0  # position at which all three begin
         self._samples = 0
@@ -136,7 +169,12 @@ class Stream:
         with self._lock:
             if self._finished:
                 raise ValueError("this stream is finished: open another one")
-            return self._advance(self._resample(np.asarray(samples, np.float32), rate))
+            begun = time.perf_counter()
+            events = self._advance(self._resample(np.asarray(samples, np.float32), rate))
+            took = time.perf_counter() - begun
+            if self._pace is not None and not self._pace.keeps_up(len(samples) / rate, took):
+                self._fall_back()
+            return events
 
     def finish(self) -> list[Event]:
         """Ends the stream and returns its last events. A second call returns nothing."""
@@ -190,6 +228,7 @@ class Stream:
     def _chunk(self, log_probs: Tensor, memory: Tensor) -> list[Event]:
         """Events of one chunk: utterances that end in it, then the partial of the one that is open after it."""
         begin = len(self._log_probs)
+        self.chunks += 1
         self._log_probs = torch.cat([self._log_probs, log_probs])
         if self.options.partials != "off":
             self._memory = torch.cat([self._memory, memory], 1)
@@ -199,6 +238,7 @@ class Stream:
             power = self.model.features.mean_square(frames)[0].view(-1, SUBSAMPLING).mean(1)
             loud = (power > loud_from(self._state.level)).tolist()
             hears = (heard(log_probs) > HEARD).tolist()
+            self._silent = 0 if any(loud) or any(hears) else self._silent + 1
             for position in zip(loud, hears, power.tolist(), strict=True):
                 segment = self._endpointer.accept(*position)
                 if segment is not None:
@@ -217,9 +257,10 @@ class Stream:
         if not hears_speech(heard(self._log_probs[start - self._base :])):
             return []
         if self._partial is None:
-            with_decoder = self.options.partials == "decoder" and self.model.decoder is not None
-            self._partial = (DecoderPartial if with_decoder else CtcPartial)(self.model)
+            self._partial = (DecoderPartial if self._with_decoder else CtcPartial)(self.model)
             self._partial_until = start
+        elif self._silent > 1:  # nothing new since the last update
+            return []
         before, fresh = self._partial.text, self._partial_until - self._base
         self._partial.update(self._memory[:, fresh:], self._log_probs[fresh:])
         self._partial_until = self._now
@@ -227,6 +268,14 @@ class Stream:
             return []
         start_time, end_time = (self._time(position) for position in (start, self._now))
         return [Partial(self._partial.text, self._partial.stable, start_time, end_time)]
+
+    def _fall_back(self) -> None:
+        """Partials by CTC from now on, after what the decoder has written of the open utterance."""
+        self._pace, self._with_decoder = None, False
+        if self._partial is not None:
+            self._partial = CtcPartial(self.model, self._partial.text)
+        if self._warn is not None:
+            self._warn(FALLEN_BACK)
 
     def _time(self, position: float) -> float:
         """Stream time of a position (seconds), not beyond the sound that there is."""
@@ -238,7 +287,8 @@ class Stream:
         if self.options.second_pass:
             frames = self._log_power[:, start * SUBSAMPLING : end * SUBSAMPLING]
             sounding = self._samples // self.model.config.features.hop - segment.start * SUBSAMPLING
-            words = read_utterance(self.model, frames, max(1, sounding)) if end > start else []
+            draft = [] if self._partial is None else self._partial.pieces
+            words = read_utterance(self.model, frames, max(1, sounding), draft) if end > start else []
         else:
             words = read_ctc(self.model, self._log_probs[start:end])
         self._partial = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -23,13 +24,16 @@ class ReadWord:
     confidence: float
 
 
-def read_utterance(model: SpeechModel, log_power: Tensor, sounding: int | None = None) -> list[ReadWord]:
+def read_utterance(
+    model: SpeechModel, log_power: Tensor, sounding: int | None = None, draft: Sequence[int] = ()
+) -> list[ReadWord]:
     """The words of a whole utterance.
 
     Args:
         model: the model; without an attention decoder, greedy CTC over the full context is the second pass.
         log_power: `(1, time, mels)` log10 power.
         sounding: frames that the level is measured on; what follows is padding. Default: all.
+        draft: pieces of the last partial, which make it faster and change nothing.
     """
     mean_square = model.features.mean_square(log_power[:, :sounding]).mean(1)
     output = model.encoder.encode(scale_frames(log_power, level_gain(mean_square)))
@@ -41,7 +45,7 @@ def read_utterance(model: SpeechModel, log_power: Tensor, sounding: int | None =
         return read_ctc(model, log_probs)
     ctc_text = model.tokenizer.decode(ctc_greedy(log_probs))
     seconds = log_probs.shape[0] * model.position_seconds
-    hypothesis = attention_greedy(model.decoder, model.decoder_pieces, output.memory, seconds, ctc_text)
+    hypothesis = attention_greedy(model.decoder, model.decoder_pieces, output.memory, seconds, ctc_text, draft)
     hypothesis = cut_repeated_tail(hypothesis, model.decoder_pieces, ctc_text)
     words = model.decoder_pieces.words(hypothesis.pieces)
     spans = align_words([text for text, _ in words], log_probs, model.tokenizer)

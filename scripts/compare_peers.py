@@ -70,9 +70,9 @@ def streamed(model: SpeechModel) -> Transcribe:
     return transcribe
 
 
-def moonshine(model: SpeechModel, folder: Path) -> Transcribe:
-    """Moonshine base-en as it is: its encoder and, since ours is the same, our attention decoder."""
-    teacher = Teacher.load(folder)
+def moonshine(source: str, folder: Path) -> Transcribe:
+    """Moonshine base-en as it is: its encoder and, since ours is the same, our attention decoder, in float32."""
+    teacher, model = Teacher.load(folder), SpeechModel.load(source)
 
     def transcribe(samples: np.ndarray) -> str:
         padded = np.pad(samples, (0, max(0, WINDOW - len(samples))))
@@ -151,7 +151,7 @@ def main() -> None:
     makers = {
         "finals": partial(finals, recognizer),
         "streamed": partial(streamed, recognizer.model),
-        "moonshine": partial(moonshine, recognizer.model, args.teacher),
+        "moonshine": partial(moonshine, args.model, args.teacher),
         "whisper": partial(whisper, args.threads),
         "pocketsphinx": pocketsphinx,
     }

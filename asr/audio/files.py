@@ -37,7 +37,7 @@ _SAMPLES = {  # type and full scale of ffmpeg's sample formats
 
 
 class AudioFile:
-    """A source of sound, decoded piece by piece to mono at one rate.
+    """A source of sound, decoded piece by piece to one rate, and to mono unless its channels are kept apart.
 
     The format is told from the content, never from the name. A name is always that of a local file, also when it looks
     like an address. A file object is read from its start if it can seek, else from where it stands, and is left open.
@@ -45,6 +45,7 @@ class AudioFile:
     Args:
         source: a path; "-" for standard input; or a binary file object, which need not be able to seek.
         sample_rate: rate of the samples that come out (hertz).
+        separate: keep the channels apart instead of mixing them.
 
     Attributes:
         name: what messages call the source.
@@ -56,8 +57,8 @@ class AudioFile:
         AudioError: the source is missing, a folder, empty, not readable, no sound or video, or without a sound track.
     """
 
-    def __init__(self, source: Source, sample_rate: int = 16000):
-        self.sample_rate = sample_rate
+    def __init__(self, source: Source, sample_rate: int = 16000, *, separate: bool = False):
+        self.sample_rate, self.separate = sample_rate, separate
         self.name = source_name(source)
         self.warning: str | None = None
         self._resources = ExitStack()
@@ -92,15 +93,18 @@ class AudioFile:
             seconds: length of a block (seconds).
 
         Yields:
-            float32 mono samples at `sample_rate`, nominally in [-1, 1], (samples,); each of the length asked for but
-            the last, which may be shorter. A valid file without samples yields nothing.
+            float32 mono samples at `sample_rate`, nominally in [-1, 1], (samples,), or (samples, channels) with
+            `separate`; each of the length asked for but the last, which may be shorter. A valid file without samples
+            yields nothing.
 
         Raises:
             AudioError: nothing at all could be decoded.
         """
         size = max(1, round(seconds * self.sample_rate))
-        block, filled = np.empty(size, np.float32), 0
+        filled = 0
         for samples in self._resampled():
+            if not filled:
+                block = np.empty((size, *samples.shape[1:]), np.float32)
             while len(samples):
                 part = samples[: size - filled]
                 block[filled : filled + len(part)] = part
@@ -108,35 +112,40 @@ class AudioFile:
                 samples = samples[len(part) :]
                 if filled == size:
                     yield block
-                    block, filled = np.empty(size, np.float32), 0
+                    block, filled = np.empty_like(block), 0
         if filled:
             yield block[:filled]
 
     def _resampled(self) -> Iterator[np.ndarray]:
-        """Mono samples at `sample_rate`, (samples,); the rate of the source may change on the way."""
-        nothing = np.empty(0, np.float32)
+        """Samples at `sample_rate`, (samples,) or (samples, channels); the source's rate may change on the way.
+
+        Its number of channels may too: kept apart, what goes beyond those of the start is left out.
+        """
         resampler = None
         seconds = 0.0
         for samples, rate in self._decoded():
+            samples = samples if self.separate else samples.mean(1, dtype=samples.dtype)
+            if resampler is None:
+                nothing = samples[:0]
             if resampler is None or rate != resampler.source_rate:
                 if resampler is not None:
                     yield resampler(nothing, last=True)
-                resampler = StreamResampler(rate, self.sample_rate)
+                resampler = StreamResampler(rate, self.sample_rate, nothing.shape[1] if self.separate else 1)
             seconds += len(samples) / rate
-            yield resampler(samples)
+            yield resampler(_with_channels(samples, nothing.shape[1]) if self.separate else samples)
         self.warning = self._verdict(seconds)
         if resampler is not None:
             yield resampler(nothing, last=True)
 
     def _decoded(self) -> Iterator[tuple[np.ndarray, int]]:
-        """Mono samples, (samples,), with the rate (hertz) that they have."""
+        """Samples, (samples, channels), with the rate (hertz) that they have."""
         recorded = None
         if not self._end_missing and recorded_rate(self._bytes):
             recorded = decode_recorded(self._bytes)
         if recorded is not None:
             yield from recorded
         else:
-            yield from ((_mono(frame), frame.sample_rate) for frame in self._frames())
+            yield from ((_samples(frame), frame.sample_rate) for frame in self._frames())
 
     def _frames(self) -> Iterator["av.AudioFrame"]:
         """Decoded frames with samples in them; packets that cannot be decoded are counted and passed over."""
@@ -243,8 +252,8 @@ def read_audio(source: Source, sample_rate: int = 16000) -> np.ndarray:
         return np.concatenate([np.empty(0, np.float32), *file.blocks(seconds=10.0)])
 
 
-def _mono(frame: "av.AudioFrame") -> np.ndarray:
-    """Mean over the channels of a frame, float32 in [-1, 1], (samples,); what is no finite number becomes 0."""
+def _samples(frame: "av.AudioFrame") -> np.ndarray:
+    """The channels of a frame, float32 in [-1, 1], (samples, channels); what is no finite number becomes 0."""
     kind, full_scale = _SAMPLES[frame.format.name.removesuffix("p")]
     if frame.format.is_planar:
         values = np.stack([np.frombuffer(plane, kind, frame.samples) for plane in frame.planes], axis=1)
@@ -253,7 +262,13 @@ def _mono(frame: "av.AudioFrame") -> np.ndarray:
         values = np.frombuffer(frame.planes[0], kind, frame.samples * channels).reshape(-1, channels)
     if kind.startswith("f"):
         values = np.where(np.abs(values) < _TOO_LARGE, values, 0)
-    samples = values.mean(axis=1, dtype=np.float32 if values.itemsize < 4 else np.float64)
+    samples = values.astype(np.float32 if values.itemsize < 4 else np.float64)
     if kind == "u1":
         samples -= full_scale
     return (samples / full_scale).astype(np.float32)
+
+
+def _with_channels(samples: np.ndarray, count: int) -> np.ndarray:
+    """Samples, (samples, channels), with so many channels: the first ones, missing ones silent."""
+    missing = max(0, count - samples.shape[1])
+    return np.pad(samples[:, :count], ((0, 0), (0, missing))) if missing else samples[:, :count]

@@ -28,7 +28,7 @@ def recorded_rate(data: ByteStream) -> int | None:
 
 
 def decode_recorded(data: ByteStream) -> Iterator[tuple[np.ndarray, int]] | None:
-    """Mono float32 samples `(samples,)` with their rate, piece by piece; None where libsndfile refuses the file."""
+    """Float32 samples `(samples, channels)` with their rate, piece by piece; None where libsndfile refuses the file."""
     import soundfile
 
     position = data.tell()
@@ -46,6 +46,6 @@ def decode_recorded(data: ByteStream) -> Iterator[tuple[np.ndarray, int]] | None
     def pieces() -> Iterator[tuple[np.ndarray, int]]:
         with sound:
             while len(samples := sound.read(BLOCK, dtype="float32", always_2d=True)):
-                yield samples.mean(1), sound.samplerate
+                yield samples, sound.samplerate
 
     return pieces()

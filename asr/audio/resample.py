@@ -4,19 +4,20 @@ import numpy as np
 
 
 class StreamResampler:
-    """Resamples one mono signal that comes in pieces of any length.
+    """Resamples one signal that comes in pieces of any length.
 
     The pieces together give what one call on the whole signal would give: the filter's state is kept between calls.
 
     Args:
         source_rate: rate of the samples that come in (hertz).
         target_rate: rate of the samples that go out (hertz).
+        channels: more than one: samples are (n, channels).
 
     Raises:
         ValueError: a rate is not positive.
     """
 
-    def __init__(self, source_rate: int, target_rate: int):
+    def __init__(self, source_rate: int, target_rate: int, channels: int = 1):
         if source_rate <= 0 or target_rate <= 0:
             raise ValueError(f"sample rates must be positive, not {source_rate} and {target_rate} Hz")
         self.source_rate = source_rate
@@ -25,7 +26,7 @@ class StreamResampler:
         if source_rate != target_rate:
             import soxr
 
-            self._stream = soxr.ResampleStream(source_rate, target_rate, 1, dtype="float32", quality="HQ")
+            self._stream = soxr.ResampleStream(source_rate, target_rate, channels, dtype="float32", quality="HQ")
 
     def __call__(self, samples: np.ndarray, last: bool = False) -> np.ndarray:
         """Resample the next piece.

@@ -3,15 +3,37 @@
 from __future__ import annotations
 
 import json
+from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from asr.cli.options import Device, Model, Partials, SecondPass, Switch, Threads, load_recognizer
+from asr.errors import AsrError
+
+if TYPE_CHECKING:
+    from asr.evaluation.latency import LatencyReport, Recording
 
 bench = typer.Typer(help="Measure this machine: how long words take to the screen.", no_args_is_help=True)
 MODES = "160+160,320+0,320+320,640+0"
+COLUMNS = (  # what, of which percentiles
+    ("to screen", "words", (50, 90, 99)),
+    ("waiting", "algorithmic", (50, 90, 99)),
+    ("computing", "computing", (50, 90, 99)),
+    ("chunk", "chunks", (50, 99)),
+    ("final", "finals", (50, 99)),
+    ("after speech", "ends", (50, 99)),
+)
+LEGEND = """\
+milliseconds: word end to screen = waiting for sound + computing; chunk: to compute one; final: from the endpoint to
+its text; after speech: from the last word's end to it. WER of the finals, of the last partial before each, and of the
+words as they stood 1 s after each had been said. Taken back: words of partials for each word of the finals."""
+
+
+class Clock(str, Enum):
+    wall = "wall"
+    cpu = "cpu"
 
 
 @bench.callback()
@@ -26,34 +48,31 @@ def latency(
     partials: Annotated[Partials, typer.Option(help="What reads the partials.")] = Partials.decoder,
     second_pass: SecondPass = Switch.on,
     limit: Annotated[int, typer.Option(min=1, help="At most so many utterances of each manifest.")] = 20,
+    clock: Annotated[
+        Clock, typer.Option(help="wall; or cpu: the time of this process alone, on a busy machine with --threads 1.")
+    ] = Clock.wall,
     json_output: Annotated[Path | None, typer.Option("--json", help="Write the figures here.")] = None,
     model: Model = "en",
     device: Device = "cpu",
     threads: Threads = 1,
 ) -> None:
-    """Word end to word on the screen, endpoint to final, time a chunk takes, and how many words are taken back.
+    """Word end to word on the screen, endpoint to final, time a chunk takes, how right and how steady partials are.
 
     Recordings are fed as a microphone would, in blocks of 20 ms; waiting is simulated, computing is measured.
     """
-    from asr.audio.files import read_audio
+    import time
+
     from asr.endpoint import EndpointRules
     from asr.evaluation.latency import LatencyReport, measure_latency
-    from asr.manifest import Manifest
     from asr.recognizer import StreamOptions
 
     pairs = [_mode(text) for text in modes.split(",")]
     recognizer = load_recognizer(model, device, threads)
-    samples = []
-    for path in recordings:
-        if path.suffix == ".jsonl":
-            corpus = Manifest(path)
-            samples += [corpus.read_audio(utterance, recognizer.sample_rate) for utterance in corpus[:limit]]
-        else:
-            samples.append(read_audio(path, recognizer.sample_rate))
-    print(f"{len(samples)} recordings, {sum(map(len, samples)) / recognizer.sample_rate:.0f} s, in each mode")
-    kinds = ("word to screen", "waiting for sound", "compute a chunk", "final")
-    print(f"{'mode':>9}" + "".join(f"  {kind:>20}" for kind in kinds) + "  taken back")
-    print(f"{'ms':>9}" + f"  {'p50    p90    p99':>20}" * len(kinds))
+    sounds = _read(recordings, limit, recognizer.sample_rate)
+    seconds = sum(len(sound.samples) for sound in sounds) / recognizer.sample_rate
+    print(f"{len(sounds)} recordings, {seconds:.0f} s, in each mode")
+    print(LEGEND)
+    print(_head(), flush=True)
     results = {}
     for chunk_ms, look_ahead_ms in pairs:
         report = LatencyReport()
@@ -64,18 +83,51 @@ def latency(
             partials=partials.value,
             endpoint=EndpointRules(pause=0.8),
         )
-        measure_latency(recognizer, samples, options, report)
+        timer = time.perf_counter if clock is Clock.wall else time.process_time
+        measure_latency(recognizer, sounds, options, report, timer)
         name = f"{chunk_ms:g}+{look_ahead_ms:g}"
-        r = results[name] = report.as_dict()
-        columns = [
-            "  " + " ".join(f"{r[f'{kind}_p{q}_ms']:6.0f}" for q in (50, 90, 99))
-            for kind in ("words", "algorithmic", "chunks", "finals")
-        ]
-        print(f"{name:>9}{''.join(columns)}  {100 * r['unstable_partial_word_ratio']:6.1f} %", flush=True)
-        if r["stable_words_taken_back"]:
-            print(f"{'':>9}  {r['stable_words_taken_back']} words that were shown as stable were taken back")
+        results[name] = report.as_dict()
+        print(_row(name, report), flush=True)
+        if report.stable_taken_back:
+            print(f"{report.stable_taken_back} words that were shown as stable were taken back")
     if json_output is not None:
-        json_output.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+        try:
+            json_output.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+        except OSError as error:
+            raise AsrError(f"cannot write {json_output}: {error.strerror}") from error
+
+
+def _read(paths: list[Path], limit: int, rate: int) -> list[Recording]:
+    from asr.audio.files import read_audio
+    from asr.evaluation.latency import Recording
+    from asr.manifest import Manifest
+
+    sounds = []
+    for path in paths:
+        if path.suffix == ".jsonl":
+            corpus = Manifest(path)
+            sounds += [Recording(corpus.read_audio(utterance, rate), utterance.text) for utterance in corpus[:limit]]
+        else:
+            sounds.append(Recording(read_audio(path, rate)))
+    return sounds
+
+
+def _head() -> str:
+    """Two lines over the rows."""
+    top, under = f"{'':>9}  {'WER in percent':^20}", f"{'mode':>9}  {'final   last    1 s':>20}"
+    for name, _, percentiles in COLUMNS:
+        width = 6 * len(percentiles)
+        top += "  " + f"{name:^{width}}"
+        under += "  " + "".join(f"{f'p{q}':>6}" for q in percentiles)
+    return f"{top}    load  taken back\n{under}"
+
+
+def _row(name: str, report: LatencyReport) -> str:
+    rates = (report.final_errors, report.last_errors, report.soon_errors)
+    row = f"{name:>9}  {rates[0].wer:6.2f}" + "".join(f"{rate.wer:7.2f}" for rate in rates[1:])
+    for _, values, percentiles in COLUMNS:
+        row += "  " + "".join(f"{report.percentile(values, q):6.0f}" for q in percentiles)
+    return f"{row}  {report.load:6.3f}  {report.unstable_ratio:10.2f}"
 
 
 def _mode(text: str) -> tuple[float, float]:

@@ -16,12 +16,14 @@ import typer
 from asr.cli.options import (
     ChunkMs,
     Device,
+    LongestS,
     LookAheadMs,
     Model,
-    Partials,
+    PauseMs,
     SecondPass,
     Switch,
     Threads,
+    UnheardMs,
     load_recognizer,
     refuse_overwriting,
 )
@@ -44,6 +46,13 @@ class LiveFormat(str, Enum):
     txt = "txt"
     json = "json"
     jsonl = "jsonl"
+
+
+class Partials(str, Enum):
+    auto = "auto"
+    decoder = "decoder"
+    ctc = "ctc"
+    off = "off"
 
 
 class Source(Protocol):
@@ -83,9 +92,15 @@ def live(
     second_pass: SecondPass = Switch.on,
     partials: Annotated[
         Partials,
-        typer.Option("--partials", help="Words while they are said: by the attention decoder, by greedy CTC, or not."),
-    ] = Partials.decoder,
-    pause_ms: Annotated[float, typer.Option("--pause-ms", min=100, help="Silence that ends an utterance.")] = 800,
+        typer.Option(
+            "--partials",
+            help="Words while they are said: by the attention decoder, by greedy CTC (auto: when the decoder is too "
+            "slow here), or not.",
+        ),
+    ] = Partials.auto,
+    pause_ms: PauseMs = 800,
+    unheard_ms: UnheardMs = 5000,
+    longest_s: LongestS = 30,
     format: Annotated[
         LiveFormat,
         typer.Option(
@@ -129,13 +144,13 @@ def live(
             look_ahead_ms=look_ahead_ms,
             second_pass=second_pass is Switch.on,
             partials=partials.value,
-            endpoint=EndpointRules(pause=pause_ms / 1000),
+            endpoint=EndpointRules(pause_ms / 1000, unheard_ms / 1000, longest_s),
         )
         resources.enter_context(source)
         recorder = None if save_audio is None else resources.enter_context(Recorder(save_audio, source.sample_rate))
         view = resources.enter_context(_open_view(format, source))
         resources.enter_context(_signals_stop(source))
-        _listen(source, recognizer.stream(options), view, notes, recorder)
+        _listen(source, recognizer.stream(options, view.tell), view, notes, recorder)
         if isinstance(source, Recording) and source.warning:
             view.tell(source.warning)
     _summarise(source.statistics)

@@ -20,10 +20,14 @@ class Switch(str, Enum):
     off = "off"
 
 
-class Format(str, Enum):
-    txt = "txt"
-    json = "json"
-    jsonl = "jsonl"
+class Channels(str, Enum):
+    mix = "mix"
+    separate = "separate"
+
+
+class Engine(str, Enum):
+    local = "local"
+    ray = "ray"
 
 
 class Partials(str, Enum):
@@ -51,6 +55,13 @@ SecondPass = Annotated[
     Switch,
     typer.Option("--second-pass", help="on: finals by the attention decoder. off: greedy CTC, hardly readable."),
 ]
+PauseMs = Annotated[float, typer.Option("--pause-ms", min=100, help="Silence that ends an utterance; inf: none does.")]
+LongestS = Annotated[
+    float, typer.Option("--longest-s", min=2, help="Seconds after which an utterance is cut at its best pause.")
+]
+UnheardMs = Annotated[
+    float, typer.Option("--unheard-ms", min=100, help="Noise without words that ends an utterance; inf: none does.")
+]
 Device = Annotated[str, typer.Option("--device", help="Where to compute: cpu, cuda, cuda:1, ...")]
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, max=1024, help="Processor threads. Default: one a core.")
@@ -64,6 +75,21 @@ def refuse_overwriting(output: Path | None, inputs: Iterable[str]) -> None:
     for name in inputs:
         if name != "-" and Path(name).exists() and output.samefile(name):
             raise AsrError(f"{output}: would be overwritten, and it is an input: give another --output")
+
+
+def parse_formats(names: str, known: Iterable[str]) -> list[str]:
+    """The formats of a list with commas.
+
+    Raises:
+        typer.BadParameter: one that there is not, or none.
+    """
+    formats = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
+    for name in formats:
+        if name not in known:
+            raise typer.BadParameter(f"no format {name}: choose of {', '.join(known)}")
+    if not formats:
+        raise typer.BadParameter(f"no format is named: choose of {', '.join(known)}")
+    return formats
 
 
 def load_recognizer(model: str, device: str, threads: int | None) -> Recognizer:

@@ -1,9 +1,9 @@
-"""`asr transcribe`: files to text, through the same stream as live audio."""
+"""`asr transcribe`: one recording to the screen as it is decoded, or thousands to files."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
@@ -11,93 +11,170 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from asr.cli.options import (
+    Channels,
     ChunkMs,
     Device,
-    Format,
+    Engine,
+    LongestS,
     LookAheadMs,
     Model,
+    PauseMs,
     SecondPass,
     Switch,
     Threads,
+    UnheardMs,
     load_recognizer,
+    parse_formats,
     refuse_overwriting,
 )
-from asr.errors import AsrError, AudioError
+from asr.errors import AsrError
 
 if TYPE_CHECKING:
-    from asr.audio.files import AudioFile
-    from asr.formats import Writer
-    from asr.recognizer import Recognizer, StreamOptions
+    from asr.batch.inputs import Input
+    from asr.batch.worker import Settings
 
-PROGRESS_AFTER = 2.0  # s of work before a progress bar appears
+JobsOption = typer.Option("--jobs", "-j", min=1, max=1024, help="Processes. Default: what the files are worth.")
+ReportOption = typer.Option("--report", help="Write what failed, and totals, here as JSON. Default: in --output-dir.")
 
 
 def transcribe(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Sound or video files; - is standard input.")],
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="INPUT...", help="Sound or video files, folders, patterns, manifests; - is a pipe."),
+    ] = None,
+    listed: Annotated[
+        str | None, typer.Option("--list", help="Read more inputs from this file, a line each; - is standard input.")
+    ] = None,
     model: Model = "en",
     chunk_ms: ChunkMs = 320,
     look_ahead_ms: LookAheadMs = 320,
     second_pass: SecondPass = Switch.on,
-    format: Annotated[Format, typer.Option("--format", "-f", help="Form of the output.")] = Format.txt,
+    pause_ms: PauseMs = 1200,
+    unheard_ms: UnheardMs = 5000,
+    longest_s: LongestS = 30,
+    channels: Annotated[
+        Channels, typer.Option("--channels", help="mix them, or decode each as a speaker of its own.")
+    ] = Channels.mix,
+    format: Annotated[
+        str, typer.Option("--format", "-f", help="txt, json, jsonl, srt, vtt, ctm, tsv; for files several: txt,srt.")
+    ] = "txt",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write here instead of standard output.")
+    ] = None,
+    output_dir: Annotated[
+        Path | None, typer.Option("--output-dir", "-d", help="A file for each input in this folder, tree kept.")
+    ] = None,
+    beside: Annotated[bool, typer.Option("--beside", help="A file for each input, beside it.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Pass over inputs whose files are there already.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there already.")] = False,
+    report: Annotated[Path | None, ReportOption] = None,
+    jobs: Annotated[int | None, JobsOption] = None,
+    engine: Annotated[Engine, typer.Option("--engine", help="This machine, or a Ray cluster.")] = Engine.local,
+    address: Annotated[
+        str | None, typer.Option("--address", help="Of the Ray cluster. Default: RAY_ADDRESS, or this machine.")
     ] = None,
     device: Device = "cpu",
     threads: Threads = None,
 ) -> None:
-    """Transcribe sound files of any format: text on standard output, a line for each utterance.
+    """Transcribe sound files of any format: text on standard output, or files for each input.
 
     Exit status 0: all done; 1: some inputs failed, the others are done; 2: wrong usage.
     """
+    from asr.formats import FORMATS
+
+    formats = parse_formats(format, FORMATS)
+    _check_usage(files, listed, formats, output, output_dir, beside, resume or overwrite)
+    from asr.batch.inputs import STANDARD_INPUT, find_inputs
+
+    inputs = find_inputs(files or [], listed)
+    if not inputs:
+        raise AsrError(f"{listed}: an empty list: it names no recording")
+    refuse_overwriting(output, [item.path for item in inputs])
+    piped = any(item.path == STANDARD_INPUT for item in inputs)
+    to_files = output_dir is not None or beside
+    if piped and engine is Engine.ray:
+        raise AsrError("piped sound (-) can be decoded on this machine only: leave --engine ray out")
+    if not to_files and len(inputs) > 1 and formats[0] in ("srt", "vtt"):
+        raise AsrError(f"{formats[0]} is for one recording: add --output-dir DIR or --beside for {len(inputs)}")
+    from asr.batch.worker import Settings
     from asr.endpoint import EndpointRules
-    from asr.formats import open_writer
     from asr.recognizer import StreamOptions
 
-    refuse_overwriting(output, files)
-    recognizer = load_recognizer(model, device, threads)
-    options = StreamOptions(chunk_ms, look_ahead_ms, second_pass=second_pass is Switch.on, endpoint=EndpointRules())
-    failed = 0
-    with _open_output(output) as out:
-        writer = open_writer(format.value, out, len(files))
-        for file in files:
-            try:
-                _transcribe_one(recognizer, file, options, writer)
-            except AudioError as error:
-                failed += 1
-                _tell(str(error))
-        writer.close()
+    rules = EndpointRules(pause=pause_ms / 1000, unheard=unheard_ms / 1000, longest=longest_s)
+    options = StreamOptions(chunk_ms, look_ahead_ms, second_pass=second_pass is Switch.on, endpoint=rules)
+    settings = Settings(model, device, threads, options, separate=channels is Channels.separate)
+    jobs = 1 if piped else jobs
+    if to_files:
+        from asr.cli.batch import transcribe_to_files
+
+        failed = transcribe_to_files(
+            inputs, formats, output_dir, settings, jobs, engine, address, resume, overwrite, report
+        )
+    else:
+        with _open_output(output) as out:
+            failed = _to_stream(inputs, formats[0], out, settings, jobs, engine, address, report)
     if failed:
         raise typer.Exit(1)
 
 
-def _transcribe_one(recognizer: Recognizer, file: str, options: StreamOptions, writer: Writer) -> None:
-    from asr.audio.files import AudioFile
-    from asr.events import Final
+def _check_usage(
+    files: list[str] | None,
+    listed: str | None,
+    formats: Sequence[str],
+    output: Path | None,
+    output_dir: Path | None,
+    beside: bool,
+    keeps_or_replaces: bool,
+) -> None:
+    if not files and listed is None:
+        raise typer.BadParameter("nothing to transcribe: give an INPUT (FILE, folder, pattern, manifest) or --list")
+    if listed == "-" and "-" in (files or []):
+        raise typer.BadParameter("standard input is either a list or sound: leave --list - or the input - out")
+    if output_dir is not None and beside:
+        raise typer.BadParameter("--output-dir and --beside exclude each other: files lie in one place")
+    if output_dir is None and not beside:
+        if len(formats) > 1:
+            raise typer.BadParameter("several formats need files to go to: add --output-dir DIR or --beside")
+        if keeps_or_replaces:
+            raise typer.BadParameter("--resume and --overwrite are about files: add --output-dir DIR or --beside")
+    elif output is not None:
+        raise typer.BadParameter("--output is one file for all: leave it out, or --output-dir and --beside")
 
-    with AudioFile(file, recognizer.sample_rate) as audio:
-        stream, words = recognizer.stream(options), False
-        writer.begin(file)
+
+def _to_stream(
+    inputs: Sequence[Input],
+    format: str,
+    out: TextIO,
+    settings: Settings,
+    jobs: int | None,
+    engine: Engine,
+    address: str | None,
+    report: Path | None,
+) -> int:
+    """Everything into one text stream; the number of inputs that failed."""
+    from asr.formats import open_writer
+
+    writer = open_writer(format, out, len(inputs))
+    if len(inputs) == 1 and engine is Engine.local and inputs[0].error is None and report is None:
+        recognizer = load_recognizer(settings.model, settings.device, settings.threads)
+        from asr.cli.single import transcribe_one
+
         try:
-            with _progress(file, audio) as advance:
-                for block in audio.blocks():
-                    for event in stream.accept(block, recognizer.sample_rate):
-                        writer.event(event)
-                        words |= isinstance(event, Final)
-                    advance(stream.seconds)
-        finally:
-            for event in stream.finish():
-                writer.event(event)
-                words |= isinstance(event, Final)
-            writer.end()
-        if audio.warning:
-            _tell(audio.warning)
-        if not stream.seconds:
-            _tell(f"{file}: holds no sound (0 s long)")
-        elif not words:
-            _tell(f"{file}: no words heard in {stream.seconds:.1f} s")
+            transcribe_one(recognizer, inputs[0], settings, writer)
+            failed = 0
+        except AsrError as error:
+            tell(str(error))
+            failed = 1
+    else:
+        from asr.cli.batch import transcribe_to_stream
+
+        failed = transcribe_to_stream(inputs, writer, settings, jobs, engine, address, report)
+    writer.close()
+    return failed
 
 
-def _tell(line: str) -> None:
+def tell(line: str) -> None:
+    """A line on standard error."""
     print(f"asr: {line}", file=sys.stderr, flush=True)
 
 
@@ -114,39 +191,3 @@ def _open_output(path: Path | None) -> Iterator[TextIO]:
         raise AsrError(f"cannot write {path}: {error.strerror}") from error
     with out:
         yield out
-
-
-@contextmanager
-def _progress(file: str, audio: AudioFile) -> Iterator:
-    """A bar on standard error when it is a terminal and the work takes longer than a moment."""
-    if not sys.stderr.isatty():
-        yield lambda seconds: None
-        return
-    import time
-
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[position]}"),
-        TimeRemainingColumn(),
-    )
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
-    begun, started = time.monotonic(), False
-    task = bar.add_task(Path(file).name, total=audio.duration, position="")
-
-    def advance(seconds: float) -> None:
-        nonlocal started
-        if not started and time.monotonic() - begun > PROGRESS_AFTER:
-            bar.start()
-            started = True
-        total = "" if audio.duration is None else f" of {audio.duration:.0f}"
-        bar.update(task, completed=seconds, position=f"{seconds:.0f}{total} s")
-
-    try:
-        yield advance
-    finally:
-        if started:
-            bar.stop()

@@ -240,3 +240,19 @@ def test_opus_read_in_blocks_is_what_ffmpeg_decodes(tmp_path, kbit):
     size = min(len(got), len(by_ffmpeg))
     fits = [np.corrcoef(got[:size], np.roll(by_ffmpeg[:size], -shift))[0, 1] for shift in range(-2, 110)]
     assert max(fits) > 0.97
+
+
+@pytest.mark.parametrize("rate", [16000, 44100, 8000])
+@pytest.mark.parametrize("form", ["WAV", "FLAC", "OGG"])
+@pytest.mark.parametrize("channels", [1, 2, 3])
+def test_channels_can_be_kept_apart(rate: int, form: str, channels: int):
+    sound = np.stack([(i + 1) / channels * chirp(2.0, rate) for i in range(channels)], axis=1)
+    data = with_soundfile(sound, form, "OPUS" if form == "OGG" and rate != 44100 else None, rate)
+    with AudioFile(io.BytesIO(data), separate=True) as file:
+        apart = np.concatenate(list(file.blocks(0.3)))
+    mixed = read_audio(io.BytesIO(data))
+    assert apart.shape == (len(mixed), channels)
+    np.testing.assert_allclose(apart.mean(1), mixed, atol=1e-5)
+    if form != "OGG":
+        for i in range(channels):
+            np.testing.assert_allclose(apart[:, i], (i + 1) * apart[:, 0], atol=2e-4)

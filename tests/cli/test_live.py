@@ -153,6 +153,17 @@ def test_without_partials_there_are_only_finals(tmp_path):
     assert [json.loads(line)["type"] for line in done.stdout.splitlines()] == ["final", "endpoint"]
 
 
+def test_for_dictation_pauses_end_no_utterance(tmp_path):
+    soundfile.write(tmp_path / "a.wav", *part(0, 9))
+    options = ("--fast", "--partials", "off", "-f", "jsonl", "--pause-ms", "inf", "--unheard-ms", "inf")
+    done = asr("live", "--input", tmp_path / "a.wav", *options)
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [event["type"] for event in events] == ["final", "endpoint"]
+    assert events[1]["reason"] == "end"
+    assert events[0]["text"].startswith("Good")
+    assert "listens" in events[0]["text"]
+
+
 def part(start: float, end: float) -> tuple[np.ndarray, int]:
     """Samples and rate of the sample's seconds from `start` to `end`."""
     samples, rate = soundfile.read(SAMPLE)

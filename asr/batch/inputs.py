@@ -1,0 +1,145 @@
+"""What is to be transcribed: files, folders, patterns, manifests and lists, as one list of inputs."""
+
+from __future__ import annotations
+
+import glob
+import io
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from asr.audio.bytestream import Source
+from asr.errors import AsrError
+
+# What is taken for sound in a folder. A file that is named, matched or listed is read whatever its name.
+_MEDIA = """
+3g2 3gp aac ac3 adts aif aifc aiff alac amr ape asf au avi awb caf dsf dts eac3 flac flv gsm m2ts m4a m4b m4r m4v
+mka mkv mov mp2 mp3 mp4 mpc mpeg mpg mts mxf oga ogg ogv opus qcp ra rm snd sox spx tak ts tta voc vob w64 wav wave
+weba webm wma wmv wv
+"""
+MEDIA = frozenset(_MEDIA.split())
+STANDARD_INPUT = "-"
+
+
+@dataclass(frozen=True)
+class Input:
+    """One recording.
+
+    Attributes:
+        name: what outputs and messages call it.
+        path: the local file; `-` is standard input.
+        place: where it stands in the tree that it was found in, e.g. `2024/talk.mp3`.
+        member: name of the audio in the tar of the manifest `path`; None: `path` is the audio.
+        error: why there is nothing to read, where that is known already.
+    """
+
+    name: str
+    path: str
+    place: str
+    member: str | None = None
+    error: str | None = None
+
+    def open(self) -> Source:
+        """What `AudioFile` reads.
+
+        Raises:
+            ManifestError: it is in a tar and cannot be read.
+        """
+        if self.member is None:
+            return self.path
+        manifest, utterances = _manifest(self.path)
+        data = io.BytesIO(manifest.read_bytes(utterances[self.member]))
+        data.name = self.name
+        return data
+
+    def size(self) -> int:
+        """Bytes, as far as they can be told at once: something to plan with."""
+        try:
+            return 0 if self.member is not None else os.stat(self.path).st_size
+        except (OSError, ValueError):
+            return 0
+
+
+def find_inputs(arguments: Iterable[str], listed: str | None = None) -> list[Input]:
+    """The inputs that arguments and a list name, in that order.
+
+    An argument is a file, a folder (all sound and video files under it, sorted), a pattern (`*`, `?`, `[...]`, `**`
+    for any folders) where no file has that name, or a manifest (`.jsonl`, see `asr.manifest`). `listed` is a file with
+    such arguments, one on each line (or after each NUL); `-` is standard input. What is not there stays in the list
+    and fails when it is opened.
+
+    Raises:
+        AsrError: the list cannot be read.
+        ManifestError: a manifest cannot be read.
+    """
+    names = list(arguments) + ([] if listed is None else _read_list(listed))
+    return [found for name in names for found in _expand(name)]
+
+
+def _read_list(path: str) -> list[str]:
+    try:
+        data = sys.stdin.buffer.read() if path == STANDARD_INPUT else Path(path).read_bytes()
+    except OSError as error:
+        raise AsrError(f"{path}: the list cannot be read: {error.strerror or error}") from error
+    lines = data.split(b"\0") if b"\0" in data else data.splitlines()
+    return [os.fsdecode(line) for line in lines if line.strip()]
+
+
+def _expand(name: str) -> Iterator[Input]:
+    try:
+        is_folder, is_file = os.path.isdir(name), os.path.isfile(name)
+    except ValueError:  # a NUL in the name: opening it tells
+        is_folder = is_file = False
+    if name == STANDARD_INPUT:
+        yield Input(name, name, "stdin")
+    elif is_folder:
+        yield from _walk(name)
+    elif is_file and name.lower().endswith(".jsonl"):
+        yield from _from_manifest(name)
+    elif not is_file and glob.has_magic(name) and (matches := sorted(glob.glob(name, recursive=True))):
+        for match in matches:
+            yield from _walk(match) if os.path.isdir(match) else [_file(match)]
+    else:
+        yield _file(name)
+
+
+def _file(path: str) -> Input:
+    return Input(path, path, os.path.basename(path) or "sound")
+
+
+def _walk(folder: str) -> Iterator[Input]:
+    """All sound and video files under a folder; a folder that has none is an input that fails."""
+    found = []
+    for parent, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in files:
+            if not name.startswith(".") and name.rpartition(".")[2].lower() in MEDIA:
+                path = os.path.join(parent, name)
+                found.append(Input(path, path, os.path.relpath(path, folder)))
+    if not found:
+        yield Input(folder, folder, os.path.basename(os.path.normpath(folder)), error="a folder without sound files")
+    yield from sorted(found, key=lambda item: item.path)
+
+
+@lru_cache(maxsize=4)
+def _manifest(path: str):
+    """The manifest and its utterances by the name of their audio; each process reads it once."""
+    from asr.manifest import Manifest
+
+    manifest = Manifest(path, require_text=False)
+    return manifest, {utterance.audio: utterance for utterance in manifest}
+
+
+def _from_manifest(path: str) -> Iterator[Input]:
+    manifest, _ = _manifest(path)
+    folder = os.path.dirname(path)
+    for utterance in manifest:
+        loose = os.path.join(folder, utterance.audio)
+        place = os.path.basename(loose) if os.path.isabs(utterance.audio) else utterance.audio
+        if os.path.exists(loose):
+            yield Input(loose, loose, place)
+        else:
+            yield Input(f"{path}:{utterance.audio}", path, place, member=utterance.audio)

@@ -1,0 +1,145 @@
+"""Many recordings: to files or to one stream, with progress, and a report of what failed."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from asr.batch.inputs import Input
+from asr.batch.job import run_local, sensible_jobs
+from asr.batch.plan import Task, plan, refuse_replacing, sweep
+from asr.batch.report import Report
+from asr.batch.worker import Outcome, Settings
+from asr.cli.options import Engine
+from asr.cli.transcribe import tell
+
+if TYPE_CHECKING:
+    from asr.formats import Writer
+
+REPORT = "asr-report.json"  # in the folder of the outputs
+PROGRESS_EVERY = 30.0  # s between lines where there is no terminal
+
+
+def transcribe_to_files(
+    inputs: Sequence[Input],
+    formats: Sequence[str],
+    folder: Path | None,
+    settings: Settings,
+    jobs: int | None,
+    engine: Engine,
+    address: str | None,
+    resume: bool,
+    overwrite: bool,
+    report_path: Path | None,
+) -> int:
+    """Files for each input; the number of inputs that failed.
+
+    Raises:
+        AsrError: files are there already and neither `resume` nor `overwrite` says what to do; no model; no cluster.
+    """
+    tasks = plan(inputs, formats, folder)
+    left = [task for task in tasks if not (resume and task.done())]
+    if not (resume or overwrite):
+        refuse_replacing(tasks)
+    sweep(left)
+    before = {task.number for task in left}
+    report = Report(len(tasks), [task.input.name for task in tasks if task.number not in before])
+    report_path = report_path or (folder and folder / REPORT)
+    try:
+        with _progress(report) as show:
+            for outcome in _run(left, settings, jobs, engine, address) if left else ():
+                report.add(outcome)
+                show()
+    finally:
+        if report_path is not None and report.finished:
+            report.write(report_path)
+    for _, line in sorted(report.warnings) + sorted(report.failed):
+        tell(line)
+    for name in sorted(report.silent):
+        tell(f"{name}: no words heard")
+    tell(report.summary())
+    return len(report.failed)
+
+
+def transcribe_to_stream(
+    inputs: Sequence[Input],
+    writer: Writer,
+    settings: Settings,
+    jobs: int | None,
+    engine: Engine,
+    address: str | None,
+    report_path: Path | None,
+) -> int:
+    """All inputs to one writer, in their order; the number of inputs that failed."""
+    tasks = [Task(number, item) for number, item in enumerate(inputs)]
+    report, waiting, turn = Report(len(tasks)), {}, 0
+    with _progress(report, quiet=True) as show:
+        for outcome in _run(tasks, settings, jobs, engine, address, in_order=True):
+            report.add(outcome)
+            show()
+            waiting[outcome.number] = outcome
+            while turn in waiting:
+                _write(writer, waiting.pop(turn))
+                turn += 1
+    if report_path is not None:
+        report.write(report_path)
+    return len(report.failed)
+
+
+def _run(
+    tasks: Sequence[Task],
+    settings: Settings,
+    jobs: int | None,
+    engine: Engine,
+    address: str | None,
+    in_order: bool = False,
+) -> Iterator[Outcome]:
+    if engine is Engine.ray:
+        from asr.batch.ray_engine import run_ray
+
+        return run_ray(tasks, settings, address, in_order)
+    return run_local(tasks, settings, min(jobs or sensible_jobs(tasks, settings.device), len(tasks)), in_order)
+
+
+def _write(writer: Writer, outcome: Outcome) -> None:
+    """One input's events, and what there is to say of it."""
+    if outcome.error is not None:
+        tell(outcome.error)
+        return
+    writer.begin(outcome.name)
+    for event, channel in outcome.events:
+        writer.event(event, channel)
+    writer.end(outcome.seconds)
+    if outcome.warning:
+        tell(outcome.warning)
+    if not outcome.seconds:
+        tell(f"{outcome.name}: holds no sound (0 s long)")
+    elif not outcome.words:
+        tell(f"{outcome.name}: no words heard in {outcome.seconds:.1f} s")
+
+
+@contextmanager
+def _progress(report: Report, quiet: bool = False) -> Iterator[Callable[[], None]]:
+    """Where the job is: a bar on a terminal, else a line now and then (none if `quiet`)."""
+    if not sys.stderr.isatty():
+        last = time.monotonic()
+
+        def line() -> None:
+            nonlocal last
+            if not quiet and time.monotonic() - last > PROGRESS_EVERY:
+                last = time.monotonic()
+                tell(report.progress())
+
+        yield line
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    console = Console(stderr=True)
+    with Progress(BarColumn(), TextColumn("{task.description}"), console=console, transient=True) as bar:
+        task = bar.add_task(report.progress(), total=report.total)
+        yield lambda: bar.update(task, completed=report.finished, description=report.progress())

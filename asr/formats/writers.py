@@ -1,0 +1,99 @@
+"""What every writer does, and the plain ones: text, JSON, JSON lines."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import TextIO
+
+from asr.events import Event, Final, as_dict
+
+
+class Writer(ABC):
+    """Gets the events of one input after the other, as they come, and writes to a text stream."""
+
+    @abstractmethod
+    def begin(self, name: str) -> None:
+        """An input begins."""
+
+    @abstractmethod
+    def event(self, event: Event, channel: int | None = None) -> None:
+        """Something happened in it; `channel` (from 1) says where, if channels are kept apart."""
+
+    def end(self, seconds: float | None = None) -> None:  # noqa: B027 (most have nothing to do)
+        """The input, `seconds` long if that is known, has ended."""
+
+    def close(self) -> None:  # noqa: B027
+        """There are no more inputs."""
+
+
+class TextWriter(Writer):
+    """A line for each final; with several inputs, each under a heading."""
+
+    def __init__(self, out: TextIO, headings: bool) -> None:
+        self.out, self.headings, self.first = out, headings, True
+
+    def begin(self, name: str) -> None:
+        if self.headings:
+            print(f"{'' if self.first else chr(10)}==> {name} <==", file=self.out, flush=True)
+        self.first = False
+
+    def event(self, event: Event, channel: int | None = None) -> None:
+        if isinstance(event, Final):
+            print(f"{channel_prefix(channel)}{event.text}", file=self.out, flush=True)
+
+
+class JsonLinesWriter(Writer):
+    """A line for each event, with the `file` (and the `channel`, where they are kept apart) that it came from."""
+
+    def __init__(self, out: TextIO) -> None:
+        self.out, self.name = out, ""
+
+    def begin(self, name: str) -> None:
+        self.name = name
+
+    def event(self, event: Event, channel: int | None = None) -> None:
+        line = {"file": self.name, **_with_channel(as_dict(event), channel)}
+        print(json.dumps(line, ensure_ascii=False), file=self.out, flush=True)
+
+
+class JsonWriter(Writer):
+    """One document, written at the end: `file`, `duration`, `text` and `utterances` of each input.
+
+    A list of inputs; with `single`, the one input alone.
+    """
+
+    def __init__(self, out: TextIO, single: bool = False) -> None:
+        self.out, self.single = out, single
+        self.inputs: list[dict] = []
+
+    def begin(self, name: str) -> None:
+        self.inputs.append({"file": name, "duration": None, "text": "", "utterances": []})
+
+    def event(self, event: Event, channel: int | None = None) -> None:
+        if isinstance(event, Final):
+            utterance = _with_channel(as_dict(event), channel)
+            del utterance["type"]
+            self.inputs[-1]["utterances"].append(utterance)
+
+    def end(self, seconds: float | None = None) -> None:
+        self.inputs[-1]["text"] = _joined(self.inputs[-1]["utterances"])
+        self.inputs[-1]["duration"] = None if seconds is None else round(seconds, 3)
+
+    def close(self) -> None:
+        json.dump(self.inputs[0] if self.single else self.inputs, self.out, ensure_ascii=False, indent=1)
+        print(file=self.out, flush=True)
+
+
+def channel_prefix(channel: int | None) -> str:
+    """What stands before the words of a channel in texts for people."""
+    return "" if channel is None else f"Channel {channel}: "
+
+
+def _with_channel(values: dict, channel: int | None) -> dict:
+    return values if channel is None else {**values, "channel": channel}
+
+
+def _joined(utterances: Iterable[dict]) -> str:
+    return " ".join(utterance["text"] for utterance in utterances)
