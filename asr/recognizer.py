@@ -170,7 +170,7 @@ class Stream:
             if self._finished:
                 raise ValueError("this stream is finished: open another one")
             begun = time.perf_counter()
-            events = self._advance(self._resample(np.asarray(samples, np.float32), rate))
+            events = self._feed(self._resample(np.asarray(samples, np.float32), rate))
             took = time.perf_counter() - begun
             if self._pace is not None and not self._pace.keeps_up(len(samples) / rate, took):
                 self._fall_back()
@@ -184,7 +184,7 @@ class Stream:
             rest = np.zeros(0, np.float32)
             if self._resampler is not None:
                 rest = self._resampler(rest, last=True)
-            events = self._advance(rest)
+            events = self._feed(rest)
             real = self._samples
             silence = np.zeros(round(TAIL * self.model.config.features.sample_rate), np.float32)
             events += self._advance(silence, final=True)
@@ -200,6 +200,13 @@ class Stream:
         elif self._resampler.source_rate != rate:
             raise ValueError(f"the stream began at {self._resampler.source_rate} Hz and goes on at {rate} Hz")
         return self._resampler(samples)
+
+    def _feed(self, samples: np.ndarray) -> list[Event]:
+        """Goes on by samples at the model's rate: no more at once than a chunk, so that blocks of any size give the
+        same (the level that loudness is judged by is the one that is known after each chunk).
+        """
+        size = round(self._state.chunk * self.model.position_seconds * self.model.config.features.sample_rate)
+        return [event for i in range(0, len(samples), size) for event in self._advance(samples[i : i + size])]
 
     @torch.inference_mode()
     def _advance(self, samples: np.ndarray, final: bool = False) -> list[Event]:

@@ -75,6 +75,25 @@ def test_all_ways_of_feeding_give_the_same_events(recognizer, samples):
         ]
 
 
+@settings(max_examples=15)
+@given(st.integers(0, 99), st.lists(st.integers(1, 30000), max_size=8))
+def test_the_size_of_blocks_does_not_move_endpoints(seed, cuts):
+    model = small_model()
+    random = np.random.default_rng(seed)
+    levels = np.repeat(10 ** random.uniform(-4, -0.5, 12), 8000)  # half a second each, from a whisper to a shout
+    sound = (levels * random.standard_normal(len(levels))).astype(np.float32)
+    events = []
+    for blocks in ([sound], np.split(sound, np.minimum(np.cumsum(cuts), len(sound)))):
+        stream = Recognizer(model).stream(StreamOptions(second_pass=False))
+        events.append([e for block in blocks for e in stream.accept(block, 16000)] + stream.finish())
+    assert [_without_confidence(e) for e in events[0]] == [_without_confidence(e) for e in events[1]]
+
+
+def _without_confidence(event):
+    words = tuple((word.text, word.start, word.end) for word in getattr(event, "words", ()))
+    return type(event), getattr(event, "text", None), getattr(event, "reason", None), words
+
+
 def test_other_rates_channels_and_levels_are_heard_alike(recognizer, samples):
     import soxr
 
