@@ -36,12 +36,13 @@ class Int8Linear(nn.Module):
             warnings.simplefilter("ignore")  # torch announces another home for its quantised tensors
             tensor = torch._make_per_channel_quantized_tensor(values, scale.flatten().double(), zeros, 0)
             self._packed = torch.ops.quantized.linear_prepack(tensor, None)
+        self._product = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32.default
         self.bias = None if bias is None else nn.Parameter(bias.detach(), requires_grad=False)
 
     def forward(self, x: Tensor) -> Tensor:
         """`(..., inputs)` -> `(..., outputs)`."""
         peak = torch.linalg.vector_norm(x, torch.inf, -1, keepdim=True).clamp_(min=1e-12)
-        y = torch.ops.quantized.linear_with_input_q_dq_qweight_dq_output_fp32(x / peak, 1 / STEPS, MIDDLE, self._packed)
+        y = self._product(x / peak, 1 / STEPS, MIDDLE, self._packed)
         return y.mul_(peak) if self.bias is None else torch.addcmul(self.bias, y, peak)
 
 

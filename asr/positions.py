@@ -57,6 +57,7 @@ class Rotary:
 
     def __init__(self, dim: int, base: float = 10000.0) -> None:
         self.dim, self.base = dim, base
+        self._last: tuple[Tensor, torch.dtype, Tensor, Tensor] | None = None  # all layers turn by the same positions
 
     def turn(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Cosines and sines `(..., dim / 2)` in float64 of integer positions `(...)`."""
@@ -66,7 +67,11 @@ class Rotary:
 
     def __call__(self, x: Tensor, positions: Tensor) -> Tensor:
         """Turns `x` `(batch, heads, time, d_k)` by absolute `positions` `(batch or 1, time)`."""
-        cos, sin = (part.to(x.dtype).unsqueeze(1) for part in self.turn(positions))
+        last = self._last
+        if last is None or last[0] is not positions or last[1] != x.dtype:
+            cos, sin = (part.to(x.dtype).unsqueeze(1) for part in self.turn(positions))
+            self._last = last = positions, x.dtype, cos, sin
+        _, _, cos, sin = last
         even, odd, rest = x[..., 0 : self.dim : 2], x[..., 1 : self.dim : 2], x[..., self.dim :]
         turned = torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
         return torch.cat([turned, rest], -1)

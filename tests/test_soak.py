@@ -17,6 +17,7 @@ def test_memory_and_time_stay_flat_and_the_past_is_forgotten(options):
     assert "the same" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_looped_recording_is_written_down_alike_in_each_pass():
     sample = Path(__file__).with_name("data") / "sample.flac"
     options = ["--loop", sample, "--hours", "0.02"]

@@ -9,11 +9,14 @@ import sys
 import typer
 
 from asr.cli.bench import bench
+from asr.cli.classify import classify
 from asr.cli.devices import devices
 from asr.cli.evaluate import evaluate
+from asr.cli.inspect import inspect
 from asr.cli.live import live
 from asr.cli.train import train
 from asr.cli.transcribe import transcribe
+from asr.cli.validate import validate_data
 from asr.errors import AsrError
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -31,6 +34,9 @@ app.command()(live)
 app.command()(devices)
 app.command()(evaluate)
 app.command()(train)
+app.command()(validate_data)
+app.command()(classify)
+app.command()(inspect)
 app.add_typer(bench, name="bench")
 
 
