@@ -10,7 +10,7 @@ from torch import Tensor
 
 from asr.features import level_gain, scale_frames
 from asr.model import SpeechModel
-from asr.search.greedy import attention_greedy, ctc_greedy
+from asr.search.greedy import Hypothesis, attention_greedy, ctc_greedy
 from asr.search.timestamps import Span, align_words
 from asr.search.witness import cut_repeated_tail, heard, hears_speech, hears_word
 
@@ -38,17 +38,22 @@ def read_utterance(
     mean_square = model.features.mean_square(log_power[:, :sounding]).mean(1)
     output = model.encoder.encode(scale_frames(log_power, level_gain(mean_square)))
     log_probs = output.log_probs[0]
-    posterior = heard(log_probs)
-    if not hears_speech(posterior):
+    if not hears_speech(heard(log_probs)):
         return []
     if model.decoder is None:
         return read_ctc(model, log_probs)
     ctc_text = model.tokenizer.decode(ctc_greedy(log_probs))
     seconds = log_probs.shape[0] * model.position_seconds
     hypothesis = attention_greedy(model.decoder, model.decoder_pieces, output.memory, seconds, ctc_text, draft)
+    return read_hypothesis(model, hypothesis, log_probs, ctc_text)
+
+
+def read_hypothesis(model: SpeechModel, hypothesis: Hypothesis, log_probs: Tensor, ctc_text: str) -> list[ReadWord]:
+    """The words of what the decoder wrote, timed and witnessed by CTC `(positions, vocabulary)` and its text."""
     hypothesis = cut_repeated_tail(hypothesis, model.decoder_pieces, ctc_text)
     words = model.decoder_pieces.words(hypothesis.pieces)
     spans = align_words([text for text, _ in words], log_probs, model.tokenizer)
+    posterior = heard(log_probs)
     return [
         ReadWord(text, span, math.exp(sum(hypothesis.scores[i] for i in pieces) / len(pieces)))
         for (text, pieces), span in zip(words, spans, strict=True)

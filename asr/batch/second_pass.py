@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,10 +13,9 @@ from asr.batch.greedy import attention_greedy_rows
 from asr.encoder import SUBSAMPLING
 from asr.features import level_gain, scale_frames
 from asr.model import SpeechModel
-from asr.search.greedy import Hypothesis, ctc_greedy
-from asr.search.timestamps import align_words
-from asr.search.witness import cut_repeated_tail, heard, hears_speech, hears_word
-from asr.second_pass import ReadWord, read_ctc
+from asr.search.greedy import ctc_greedy
+from asr.search.witness import heard, hears_speech
+from asr.second_pass import ReadWord, read_ctc, read_hypothesis
 
 MOST_ROWS = 16
 MOST_SCORES = 4_000_000  # rows * positions^2 that are encoded at once: what attention's memory grows with
@@ -116,16 +114,4 @@ def _decode(model: SpeechModel, encoded: Sequence[_Encoded], words: list[list[Re
     texts = [one.ctc_text for one in encoded]
     hypotheses = attention_greedy_rows(model.decoder, model.decoder_pieces, memory, lengths, seconds, texts)
     for one, hypothesis in zip(encoded, hypotheses, strict=True):
-        words[one.index] = _words(model, hypothesis, one.ctc_text, one.log_probs)
-
-
-def _words(model: SpeechModel, hypothesis: Hypothesis, ctc_text: str, log_probs: Tensor) -> list[ReadWord]:
-    hypothesis = cut_repeated_tail(hypothesis, model.decoder_pieces, ctc_text)
-    words = model.decoder_pieces.words(hypothesis.pieces)
-    spans = align_words([text for text, _ in words], log_probs, model.tokenizer)
-    posterior = heard(log_probs)
-    return [
-        ReadWord(text, span, math.exp(sum(hypothesis.scores[i] for i in pieces) / len(pieces)))
-        for (text, pieces), span in zip(words, spans, strict=True)
-        if hears_word(posterior, span.start, span.end)
-    ]
+        words[one.index] = read_hypothesis(model, hypothesis, one.log_probs, one.ctc_text)
