@@ -91,15 +91,16 @@ def test_partials_change_no_final(events, recognizer):
     assert finals == [final.text for final in recognizer.transcribe(SAMPLE)]
 
 
-def test_partials_do_not_depend_on_how_the_stream_is_cut(events, recognizer):
-    samples = read_audio(SAMPLE)[: 16000 * 4]
-    expected = [(e.text, e.stable) for e in events if isinstance(e, Partial)]
+def test_partials_do_not_depend_on_how_the_stream_is_cut(english):
+    """In float32: rounding to int8 makes a choice of a hair's breadth of what is 1e-7 otherwise."""
+    samples, exact = read_audio(SAMPLE)[: 16000 * 4], Recognizer(english)
+    texts = []
     for size in (320, 5000, len(samples)):
-        stream = recognizer.stream(StreamOptions(partials="decoder"))
+        stream = exact.stream(StreamOptions(partials="decoder"))
         cut = [e for block in torch.from_numpy(samples).split(size) for e in stream.accept(block.numpy(), 16000)]
-        partials = [(e.text, e.stable) for e in cut if isinstance(e, Partial)]
-        assert partials
-        assert partials == expected[: len(partials)]
+        texts.append([(e.text, e.stable) for e in cut if isinstance(e, Partial)])
+    assert texts[0]
+    assert texts[0] == texts[1] == texts[2]
 
 
 def test_ctc_partials_for_slow_machines(recognizer):

@@ -9,7 +9,7 @@ from asr.tokenizer import PieceTable
 
 LONGEST_LOOP = 12  # pieces of a phrase that may be repeated
 MOST_REPEATS = 3  # a phrase said more often in a row, with more letters than CTC hears, is a loop
-UTTERANCE_HEARD = 0.25  # posterior; 99 % of single spoken digits have it, 70 % of noises do not
+UTTERANCE_HEARD = 0.45  # posterior; 99 % of single spoken digits have it, 80 % of noises and struck chords do not
 WORD_HEARD = 0.05  # posterior below which CTC hears nothing but blanks
 NEIGHBOURHOOD = 12  # positions (0.29 s) around a word
 EXCESS = 1.5  # letters written for each letter that CTC hears, from which on repeats are not believed
@@ -35,11 +35,11 @@ def cut_repeated_tail(hypothesis: Hypothesis, table: PieceTable, ctc_text: str) 
     pieces = hypothesis.pieces
     if letter_count(table.decode(pieces)) <= EXCESS * letter_count(ctc_text):
         return hypothesis
+    kept = len(pieces)
     for size in range(1, LONGEST_LOOP + 1):
         repeats = 1
         while pieces[-size * (repeats + 1) :][:size] == pieces[-size:] and len(pieces) >= size * (repeats + 1):
             repeats += 1
         if repeats > MOST_REPEATS:
-            kept = len(pieces) - size * (repeats - 1)
-            return Hypothesis(pieces[:kept], hypothesis.scores[:kept])
-    return hypothesis
+            kept = min(kept, len(pieces) - size * (repeats - 1))
+    return Hypothesis(pieces[:kept], hypothesis.scores[:kept])

@@ -35,6 +35,8 @@ def test_picture_is_written(tmp_path):
     ],
 )
 def test_what_cannot_be_drawn_is_told_in_one_line(options, reason, tmp_path):
+    if "-o" in options:
+        pytest.importorskip("matplotlib")
     done = asr("inspect", SAMPLE, "--seconds", 1, *options, cwd=tmp_path)
     assert done.returncode == 2
     assert reason in done.stderr

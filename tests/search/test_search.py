@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from asr.decoder import AttentionDecoder
@@ -56,6 +56,7 @@ def test_pieces_are_bounded_by_the_length_of_the_utterance():
     assert len(attention_greedy(decoder, TABLE, memory, 2.0, "x" * 1000).pieces) == 15  # 6.5 a second, and 2
 
 
+@example([3, 4, 4, 4, 4], 5)  # a shorter phrase is repeated at its end
 @given(st.lists(st.integers(3, 28), min_size=1, max_size=5), st.integers(5, 12))
 def test_a_looping_tail_is_cut_to_one_phrase(phrase, repeats):
     lead = [4, 7, 9]
