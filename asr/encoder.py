@@ -208,6 +208,7 @@ class StreamingEncoder(nn.Module):
         positions_of = torch.full((batch,), time, device=frames.device) if lengths is None else lengths
         positions_of = positions_of // SUBSAMPLING
         x, _ = self.stem(frames[:, : size * SUBSAMPLING])
+        x = x.to(self.ctc.weight.dtype)  # under autocast the residual stream stays in full precision
         settings = {"taps": taps, "ctc_gradient": ctc_gradient}
         if chunk < size:
             left_context = self.config.left_context if left_context is None else left_context
@@ -218,6 +219,10 @@ class StreamingEncoder(nn.Module):
             bucket = self._buckets(positions, positions)
             output = self._run(x, positions, mask, bucket, **settings)
         return replace(output, lengths=positions_of)
+
+    def posteriors(self, x: Tensor) -> Tensor:
+        """CTC log-probabilities `(..., vocabulary)`, float32, of a residual stream `(..., d_model)`."""
+        return self.ctc(self.norm_ctc(x)).float().log_softmax(-1)
 
     def _chunks(
         self, x: Tensor, lengths: Tensor, chunk: int, look_ahead: int, left_context: int, settings: dict[str, Any]
@@ -270,6 +275,6 @@ class StreamingEncoder(nn.Module):
                 memory = self.norm_memory(x[:, :own])
                 if ctc_gradient != 1:
                     x = x.detach().lerp(x, ctc_gradient)
-        log_probs = self.ctc(self.norm_ctc(x[:, :own])).float().log_softmax(-1)
+        log_probs = self.posteriors(x[:, :own])
         lengths = torch.full((x.shape[0],), memory.shape[1], device=x.device)
         return EncoderOutput(memory, log_probs, lengths, tuple(tapped))

@@ -171,13 +171,22 @@ class SpeechModel(nn.Module):
 
     # ---- on disk ----
 
-    def save(self, folder: str | Path, *, int8: bool = False, half: bool = False, decoder: Path | None = None) -> None:
+    def save(
+        self,
+        folder: str | Path,
+        *,
+        int8: bool = False,
+        half: bool = False,
+        int8_decoder: bool = False,
+        decoder: Path | None = None,
+    ) -> None:
         """Writes configuration, weights and tokenizers.
 
         Args:
             folder: where to.
             int8: encoder and decoder with a scale per output channel.
             half: in half precision.
+            int8_decoder: the decoder as with `int8`, whatever the encoder is.
             decoder: the file of a decoder that has not changed, which is copied as it is.
         """
         folder = Path(folder)
@@ -188,6 +197,7 @@ class SpeechModel(nn.Module):
         if decoder is not None:
             write_atomically(folder / DECODER, decoder.read_bytes())
         elif self.decoder is not None:
+            pack = quantise_all if int8_decoder else pack
             save_weights(pack(self.decoder.state_dict()), folder / DECODER)
         write_atomically(folder / CTC_PIECES, self.tokenizer.model)
         if self.decoder_pieces is not None:

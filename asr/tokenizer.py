@@ -62,6 +62,10 @@ class CtcTokenizer:
         """Number of CTC outputs, the blank included."""
         return self._processor.get_piece_size() + 1
 
+    def pieces(self) -> list[str]:
+        """The pieces as SentencePiece writes them; piece i is output i + 1."""
+        return [self._processor.id_to_piece(i) for i in range(len(self) - 1)]
+
     def encode(self, text: str) -> list[int]:
         return [piece + 1 for piece in self._processor.encode(text)]
 

@@ -27,12 +27,15 @@ def train(
         Optional[float],  # noqa: UP045
         typer.Option(metavar="MINUTES", help="Save and stop after so many minutes."),
     ] = None,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Curves and example transcripts in RUN/tensorboard.")
+    ] = False,
     seed: Annotated[Optional[int], typer.Option(help="Seed of weights, batches and augmentation.")] = None,  # noqa: UP045
 ) -> None:
     """Train a model on your own recordings: JSON lines of audio_filepath, duration and text, audio beside them.
 
     Ctrl-C and SIGTERM finish the step, save and stop; --resume goes on with the same batches. The model is in RUN/model
-    for `asr transcribe --model RUN/model`.
+    for `asr transcribe --model RUN/model`. Several GPUs: torchrun --nproc-per-node 8 -m -- asr train CONFIG --run RUN.
     """
     from asr.training.load_config import load_config
 
@@ -48,4 +51,4 @@ def train(
 
     if threads:
         torch.set_num_threads(threads)
-    train_run(settings, run, choose_device(device), resume=resume, restart=restart)
+    train_run(settings, run, choose_device(device), resume=resume, restart=restart, board=tensorboard)

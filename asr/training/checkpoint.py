@@ -1,8 +1,9 @@
 """Checkpoints: complete or not there at all, without pickles, readable on any device.
 
-A checkpoint is a folder `step-00001000` of `model.safetensors`, `optimiser.safetensors` and `state.json`. It is written
-under another name, flushed to the disk and renamed, so that a full disk or a kill leaves the last good one. There is no
-state of random generators to keep: all draws of a batch are seeded by (seed, epoch, number of the batch).
+A checkpoint is a folder `step-00001000` of `model.safetensors`, `optimiser.safetensors`, `state.json` and, where the
+weights are averaged, `average.safetensors`. It is written under another name, flushed to the disk and renamed, so that
+a full disk or a kill leaves the last good one. There is no state of random generators to keep: all draws of a batch are
+seeded by (seed, epoch, number of the batch).
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from asr.errors import AsrError, ModelError
+from asr.training.average import WeightAverage
 
+AVERAGE = "average.safetensors"
 MODEL, OPTIMISER, STATE = "model.safetensors", "optimiser.safetensors", "state.json"
 _PARTIAL = ".partial"
 
@@ -55,7 +58,13 @@ class Checkpoints:
         """Complete checkpoints, oldest first."""
         return sorted(p for p in self.folder.glob("step-*") if p.suffix != _PARTIAL and (p / STATE).is_file())
 
-    def save(self, model: nn.Module, optimiser: torch.optim.Optimizer, progress: Progress) -> Path:
+    def save(
+        self,
+        model: nn.Module,
+        optimiser: torch.optim.Optimizer,
+        progress: Progress,
+        average: WeightAverage | None = None,
+    ) -> Path:
         """Writes a checkpoint and removes those that are no longer kept.
 
         Raises:
@@ -69,6 +78,8 @@ class Checkpoints:
             partial.mkdir()
             _write_tensors(learned_tensors(model), partial / MODEL)
             _write_tensors(optimiser_tensors(optimiser), partial / OPTIMISER)
+            if average is not None:
+                _write_tensors(average.tensors, partial / AVERAGE)
             _write(json.dumps(asdict(progress), indent=1).encode(), partial / STATE)
             _sync_folder(partial)
             if target.exists():
@@ -83,8 +94,10 @@ class Checkpoints:
         self._prune(progress)
         return target
 
-    def load_newest(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> Progress | None:
-        """Puts the newest readable checkpoint into model and optimiser; None when there is none.
+    def load_newest(
+        self, model: nn.Module, optimiser: torch.optim.Optimizer, average: WeightAverage | None = None
+    ) -> Progress | None:
+        """Puts the newest readable checkpoint into model, optimiser and average; None when there is none.
 
         Raises:
             ModelError: there are checkpoints, but none can be read or fits the model.
@@ -92,7 +105,7 @@ class Checkpoints:
         reason: Exception | None = None
         for path in reversed(self.all()):
             try:
-                return load_checkpoint(path, model, optimiser)
+                return load_checkpoint(path, model, optimiser, average)
             except ModelError as error:
                 reason = reason or error
         if reason:
@@ -110,8 +123,12 @@ class Checkpoints:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def load_checkpoint(path: Path, model: nn.Module, optimiser: torch.optim.Optimizer) -> Progress:
-    """Puts one checkpoint into model and optimiser, on whatever device they are.
+def load_checkpoint(
+    path: Path, model: nn.Module, optimiser: torch.optim.Optimizer, average: WeightAverage | None = None
+) -> Progress:
+    """Puts one checkpoint into model, optimiser and average, on whatever device they are.
+
+    Where it has no average, that begins with its weights.
 
     Raises:
         ModelError: it cannot be read or does not fit.
@@ -124,6 +141,10 @@ def load_checkpoint(path: Path, model: nn.Module, optimiser: torch.optim.Optimiz
         progress = Progress(**json.loads((path / STATE).read_text("utf-8")))
         model.load_state_dict(model.state_dict() | weights)
         _restore_optimiser(optimiser, moments)
+        if average is not None and (path / AVERAGE).is_file():
+            average.load(load_file(path / AVERAGE))
+        elif average is not None:
+            average.begin()
     except (OSError, SafetensorError, ValueError, TypeError) as error:
         raise ModelError(f"{path}: a damaged checkpoint ({str(error).splitlines()[0]})") from error
     except (RuntimeError, KeyError) as error:

@@ -118,11 +118,11 @@ class TeacherSource:
     Attributes:
         folder: what `scripts/import_moonshine.py` wrote; none = no teacher.
         agreement: word error rate (a share) up to which the teacher's own transcript is what the decoder is to write;
-            above it, the reference is.
+            above it, the reference is. None = the reference is always, and nothing is transcribed.
     """
 
     folder: str | None = _path(None)
-    agreement: float = _number(0.1, 0)
+    agreement: float | None = _number(0.1, 0)
 
 
 @dataclass(frozen=True)
@@ -131,21 +131,30 @@ class LossConfig:
 
     Attributes:
         ctc: connectionist temporal classification.
-        decoder: cross-entropy of what the (frozen) attention decoder writes.
+        intermediate: CTC after blocks on the way, through the same output layer (Lee and Watanabe 2021).
+        consistency: how far CTC's answers to two augmented views of each batch lie apart (Yao et al. 2024; 0.2 there);
+            each batch is then answered twice.
+        decoder: cross-entropy of what the attention decoder writes.
         distillation: layer by layer, from the teacher.
         ctc_gradient: share of CTC's gradient that goes on into the blocks up to the memory; 0 = only its branch learns.
         label_smoothing: of the decoder's cross-entropy.
+        intermediate_blocks: after which blocks.
         taps: blocks after which the encoder is compared with the teacher; 0 = the stem.
+        teacher_taps: the teacher's blocks that these are compared with, one for each; none = those of the same numbers.
         edge: positions (of 24 ms); who sees fewer of the future counts less in the distillation,
         edge_weight: namely so much.
     """
 
     ctc: float = _number(1.0, 0)
+    intermediate: float = _number(0.0, 0)
+    consistency: float = _number(0.0, 0)
     decoder: float = _number(0.0, 0)
     distillation: float = _number(0.0, 0)
     ctc_gradient: float = _number(1.0, 0, 1)
     label_smoothing: float = _number(0.0, 0, 0.9)
+    intermediate_blocks: tuple[int, ...] = _number((4,), 1)
     taps: tuple[int, ...] = _number((0, 2, 4, 6, 8), 0)
+    teacher_taps: tuple[int, ...] = _number((), 0)
     edge: int = _number(10, 0)
     edge_weight: float = _number(0.15, 0, 1)
 
@@ -165,8 +174,12 @@ class OptimiserConfig:
         relative_rate: that of the learned relative biases.
         ctc_rate: that of the blocks of the CTC branch.
         output_rate: that of the CTC output layer.
+        decoder_rate: that of the attention decoder; 0 = the decoder of the model that a run starts from stays as it is
+            (a new one learns at 1).
         frozen_blocks: so many of the first blocks, and the stem, stay as they are (for a run that has a `start`).
         layer_decay: each block below the last of the memory learns at this times the rate of the one above it.
+        ema: decay of the moving average of the weights, which is what is measured and exported; 0 = without, 0.999
+            averages over the last thousand steps.
     """
 
     learning_rate: float = _number(1e-3, 0, above=True)
@@ -179,8 +192,10 @@ class OptimiserConfig:
     relative_rate: float = _number(1.0, 0)
     ctc_rate: float = _number(1.0, 0)
     output_rate: float = _number(1.0, 0)
+    decoder_rate: float = _number(0.0, 0)
     frozen_blocks: int = _number(0, 0)
     layer_decay: float = _number(1.0, 0, 1, above=True)
+    ema: float = _number(0.0, 0, 0.99999)
 
 
 @dataclass(frozen=True)
@@ -239,22 +254,42 @@ class ScheduleConfig:
 
 
 @dataclass(frozen=True)
+class NewDecoder:
+    """An attention decoder that is trained from scratch, jointly with the encoder, on whose memory it is as wide.
+
+    It writes CTC's pieces, spelling other characters in bytes.
+
+    Attributes:
+        layers: blocks; 0 = none.
+        heads: attention heads.
+        inner: inner width of the gated feed-forward networks.
+        dropout: in training.
+    """
+
+    layers: int = _number(0, 0)
+    heads: int = _number(8, 1)
+    inner: int = _number(1024, 1)
+    dropout: float = _number(0.1, 0, 0.9)
+
+
+@dataclass(frozen=True)
 class TrainConfig:
     """Everything that a training run depends on.
 
     Attributes:
         seed: of weights, batches, augmentation and chunks.
-        precision: of the encoder's products; bf16 is for GPUs that have it.
+        precision: of matrix products; `auto` measures whether bf16 is faster on the device.
         start: the model to go on from, the name of a built-in one or a folder; its sizes, tokenizer and attention
-            decoder (frozen) are kept. None = a new model with random weights.
+            decoder are kept. None = a new model with random weights.
     """
 
     seed: int = _number(1, 0, 2**31)
-    precision: Literal["float32", "bf16"] = "float32"
+    precision: Literal["auto", "float32", "bf16"] = "auto"
     start: str | None = _path(None)
     data: DataConfig = DataConfig()
     tokenizer: TokenizerConfig = TokenizerConfig()
     model: EncoderConfig = field(default_factory=EncoderConfig)
+    decoder: NewDecoder = NewDecoder()
     augment: AugmentConfig = AugmentConfig()
     teacher: TeacherSource = TeacherSource()
     losses: LossConfig = LossConfig()

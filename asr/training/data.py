@@ -144,10 +144,22 @@ def _quiet_worker(_: int) -> None:
 
 
 def read_batches(
-    reader: BatchReader, plan: BucketedBatches, epoch: int, first: int = 0, *, workers: int = 0, pin: bool = False
+    reader: BatchReader,
+    plan: BucketedBatches,
+    epoch: int,
+    first: int = 0,
+    *,
+    share: tuple[int, int] = (0, 1),
+    workers: int = 0,
+    pin: bool = False,
 ) -> Iterator[Batch]:
-    """The batches of an epoch from number `first` on; those before it are not decoded."""
+    """The batches of an epoch from number `first` on; those before it are not decoded.
+
+    `share` (rank, processes): every so manieth of them, as many for each process; an epoch's rest is dropped.
+    """
     keys = [(epoch, number, indices) for number, indices in enumerate(plan.epoch(epoch))][first:]
+    rank, processes = share
+    keys = keys[: len(keys) // processes * processes][rank::processes]
     if not keys:
         return
     workers = min(workers, len(keys), os.cpu_count() or 1)

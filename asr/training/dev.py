@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from asr.encoder import EncoderOutput
 from asr.evaluation.wer import ErrorRate, error_rate
+from asr.features import FeatureConfig
 from asr.masks import FULL_CONTEXT
 from asr.model import SpeechModel
 from asr.search.greedy import ctc_greedy
 from asr.text import normalise
-from asr.training.config import ChunkConfig
-from asr.training.data import Batch
+from asr.tokenizer import CtcTokenizer
+from asr.training.batching import BucketedBatches
+from asr.training.config import TrainConfig
+from asr.training.data import Batch, BatchReader, read_batches
+from asr.training.forward import Forward, Setting
+from asr.training.selection import select, target_text
+from asr.training.setup import open_manifests
 from asr.training.transcripts import transcribe_batch
 
-Encode = Callable[[Tensor, Tensor, int, int], EncoderOutput]  # frames, lengths, chunk, look-ahead
+EXAMPLES = 5  # transcripts that are shown
 
 
 @dataclass(frozen=True)
@@ -30,12 +35,14 @@ class DevResult:
         streaming: CTC, chunks with look-ahead.
         decoder_full: the decoder over a memory with full context, as it reads finals.
         decoder_streaming: the decoder over a memory made of chunks, as it reads partials.
+        examples: the first utterances, each as what was said, and what CTC and decoder made of it while streaming.
     """
 
     full: float
     streaming: float
     decoder_full: float | None = None
     decoder_streaming: float | None = None
+    examples: tuple[dict[str, str], ...] = ()
 
     @property
     def score(self) -> float:
@@ -58,25 +65,46 @@ class DevResult:
         return f"{ctc}; decoder {self.decoder_full:.1f} %, {self.decoder_streaming:.1f} %"
 
 
-@torch.no_grad()
-def dev_error_rate(
-    batches: Iterable[tuple[Batch, Tensor, Tensor]],
-    references: Callable[[Batch], list[str]],
-    encode: Encode,
-    model: SpeechModel,
-    chunks: ChunkConfig,
-) -> DevResult:
-    """Decodes batches with their scaled frames `(batch, time, mels)` and lengths in frames, in both settings."""
-    settings = (FULL_CONTEXT, 0), (chunks.dev_size, chunks.dev_look_ahead)
-    ctc, decoder = [ErrorRate(), ErrorRate()], [ErrorRate(), ErrorRate()]
-    for batch, frames, lengths in batches:
-        texts = references(batch)
-        for i, (chunk, look_ahead) in enumerate(settings):
-            output = encode(frames, lengths, chunk, look_ahead)
-            ctc[i] += _errors(texts, _ctc_texts(output, model))
-            if model.decoder is not None:
-                decoder[i] += _errors(texts, _decoder_texts(output, batch, model))
-    return DevResult(*(e.wer for e in ctc), *((e.wer for e in decoder) if model.decoder is not None else ()))
+class DevSet:
+    """The utterances that are measured.
+
+    Raises:
+        ManifestError: there are none.
+    """
+
+    def __init__(self, config: TrainConfig, tokenizer: CtcTokenizer, features: FeatureConfig) -> None:
+        self.config, d = config, config.data
+        self.selection = select(open_manifests(d.dev), tokenizer, d, features, everything=True)
+        self._reader = BatchReader(self.selection, features.sample_rate, features.hop, d.tail_seconds, strict=False)
+        self._plan = BucketedBatches(self.selection.durations + d.tail_seconds, d.batch_seconds, 1, None)
+
+    @torch.no_grad()
+    def measure(self, model: SpeechModel, forward: Forward, say: Callable[[str], None]) -> DevResult:
+        """Error rates of a model as it stands, and some transcripts; `say` shows a line for what cannot be read."""
+        model.eval()
+        c = self.config.chunks
+        settings = Setting(FULL_CONTEXT, 0, None), Setting(c.dev_size, c.dev_look_ahead, None)
+        ctc, decoder = [ErrorRate(), ErrorRate()], [ErrorRate(), ErrorRate()]
+        examples: list[dict[str, str]] = []
+        for batch in read_batches(self._reader, self._plan, 0, workers=self.config.data.workers):
+            for reason in batch.skipped:
+                say(f"dev, skipped: {reason}")
+            if not len(batch):
+                continue
+            batch = batch.to(forward.device)
+            frames, lengths = forward.frames(batch, augment=False)
+            said = [target_text(u.text, self.config.data) for u in self.selection.utterances(batch.indices.tolist())]
+            for i, setting in enumerate(settings):
+                output = forward.encode(frames, lengths, setting)
+                written = {"said": said, "CTC": _ctc_texts(output, model)}
+                ctc[i] += _errors(said, written["CTC"])
+                if model.decoder is not None:
+                    written["decoder"] = _decoder_texts(output, batch, model)
+                    decoder[i] += _errors(said, written["decoder"])
+            rows = [dict(zip(written, row, strict=True)) for row in zip(*written.values(), strict=True)]
+            examples += rows[: EXAMPLES - len(examples)]
+        rates = [e.wer for e in (*ctc, *(decoder if model.decoder is not None else ()))]
+        return DevResult(*rates, examples=tuple(examples))
 
 
 def _errors(references: list[str], hypotheses: list[str]) -> ErrorRate:

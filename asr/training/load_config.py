@@ -193,10 +193,22 @@ def _check_losses(config: TrainConfig) -> None:
         raise ConfigError("losses: give at least one of ctc, decoder and distillation a weight")
     if losses.distillation and config.teacher.folder is None:
         raise ConfigError("losses.distillation: needs a teacher: set teacher.folder (scripts/import_moonshine.py)")
-    if losses.distillation and list(losses.taps) != sorted(set(losses.taps)):
-        raise ConfigError("losses.taps: must ascend")
-    if losses.decoder and config.start is None:
-        raise ConfigError("losses.decoder: needs a model with an attention decoder: set start, to en for instance")
+    for key in ("taps", "teacher_taps", "intermediate_blocks"):
+        blocks = getattr(losses, key)
+        if list(blocks) != sorted(set(blocks)):
+            raise ConfigError(f"losses.{key}: must ascend")
+    if losses.distillation and not losses.taps:
+        raise ConfigError("losses.taps: distillation needs at least one")
+    if losses.teacher_taps and len(losses.teacher_taps) != len(losses.taps):
+        raise ConfigError(f"losses.teacher_taps: name one for each of losses.taps, {len(losses.taps)}")
+    if losses.intermediate and not losses.intermediate_blocks:
+        raise ConfigError("losses.intermediate_blocks: name at least one block")
+    if losses.decoder and config.start is None and not config.decoder.layers:
+        raise ConfigError(
+            "losses.decoder: needs an attention decoder: set decoder.layers, or start, to en for instance"
+        )
+    if config.decoder.layers and not losses.decoder:
+        raise ConfigError("decoder.layers: a new decoder learns by losses.decoder alone: give it a weight")
 
 
 def _expand(value: Any, name: str) -> Any:

@@ -1,12 +1,16 @@
-"""Training losses: functions of the encoder's output and of what it is taught, added up with their weights."""
+"""Training losses: what the encoder answers, compared with what it is taught, added up with their weights.
+
+Each loss is a sum over something (pieces, positions) divided by how much of it there is, and that is known before the
+encoder has answered: a batch that does not fit into memory is done in parts with the same result.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from asr.decoder import AttentionDecoder
@@ -20,80 +24,158 @@ from asr.training.transcripts import IGNORED, Texts
 
 @dataclass(frozen=True)
 class Lesson:
-    """One batch as the encoder answered it, and what the losses compare that with.
+    """What the answers to one batch are compared with.
 
     Attributes:
-        output: the student's answer, with its taps.
         batch: targets of CTC.
+        lengths: `(batch,)` positions of each row that are no padding.
         config: weights and settings of the losses.
         chunk: positions a chunk.
         look_ahead: positions after it.
+        taps: blocks whose residual stream an answer has, in its order (`EncoderOutput.taps`).
+        head: residual stream `(..., d_model)` -> CTC log-probabilities, for intermediate CTC.
         teacher: the frozen teacher, where the encoder is distilled.
         taught: the teacher's residual streams `(batch, positions, d_model)` at the configured taps.
         taught_lengths: `(batch,)` positions of these.
+        bridges: by tap, from the student's width to the teacher's where they differ.
         decoder: the attention decoder, where its words are trained.
         texts: what it is to write.
     """
 
-    output: EncoderOutput
     batch: Batch
+    lengths: Tensor
     config: LossConfig
     chunk: int = FULL_CONTEXT
     look_ahead: int = 0
+    taps: tuple[int, ...] = ()
+    head: Callable[[Tensor], Tensor] | None = None
     teacher: Teacher | None = None
     taught: tuple[Tensor, ...] = ()
     taught_lengths: Tensor | None = None
+    bridges: Mapping[str, nn.Module] | None = None
     decoder: AttentionDecoder | None = None
     texts: Texts | None = None
 
+    def tap(self, output: EncoderOutput, block: int) -> Tensor:
+        """The residual stream `(batch, positions, d_model)` after a block."""
+        return output.taps[self.taps.index(block)]
 
-def ctc_loss(lesson: Lesson) -> Tensor:
-    """Negative log-likelihood per target piece, of the whole batch (Graves et al. 2006).
+
+def ctc_sum(lesson: Lesson, log_probs: Tensor) -> Tensor:
+    """Negative log-likelihood of a batch's targets (Graves et al. 2006), of log-probabilities `(batch, positions, v)`.
 
     Utterances that have fewer positions than their text needs count as zero.
     """
-    output, batch = lesson.output, lesson.batch
-    total = F.ctc_loss(
-        output.log_probs.transpose(0, 1),
+    batch = lesson.batch
+    return F.ctc_loss(
+        log_probs.float().transpose(0, 1),
         batch.targets,
-        output.lengths,
+        lesson.lengths,
         batch.target_lengths,
         reduction="sum",
         zero_infinity=True,
     )
-    return total / batch.target_lengths.sum().clamp(min=1)
 
 
-def decoder_loss(lesson: Lesson) -> Tensor:
-    """Cross-entropy per piece of the texts, read by the attention decoder from the memory (teacher forcing)."""
-    memory, lengths, texts = lesson.output.memory, lesson.output.lengths, lesson.texts
-    logits = lesson.decoder.score(texts.inputs, memory, lengths)
-    return F.cross_entropy(
-        logits.float().flatten(0, 1),
-        texts.targets.flatten(),
-        ignore_index=IGNORED,
-        label_smoothing=lesson.config.label_smoothing,
-    )
+def piece_count(lesson: Lesson) -> Tensor:
+    """Target pieces of CTC."""
+    return lesson.batch.target_lengths.sum().clamp(min=1)
 
 
-def distillation_loss(lesson: Lesson) -> Tensor:
-    """Error of the student's residual stream at the taps, over the power of the teacher's; the mean of the taps.
+def ctc_loss(lesson: Lesson, views: Sequence[EncoderOutput]) -> Tensor:
+    """CTC at the output; over pieces."""
+    return sum(ctc_sum(lesson, view.log_probs) for view in views) / len(views)
 
-    Both are compared as the teacher's next LayerNorm sees them. Positions near the end of what their chunk can see
-    cannot know what the teacher knows and count less (`edge`, `edge_weight`).
+
+def intermediate_loss(lesson: Lesson, views: Sequence[EncoderOutput]) -> Tensor:
+    """CTC after blocks on the way, through the same norm and output layer (Lee and Watanabe 2021, section 3.1)."""
+    blocks = lesson.config.intermediate_blocks
+    sums = [ctc_sum(lesson, lesson.head(lesson.tap(view, block))) for view in views for block in blocks]
+    return sum(sums) / len(sums)
+
+
+def consistency_loss(lesson: Lesson, views: Sequence[EncoderOutput]) -> Tensor:
+    """How far the CTC distributions of two augmented views lie apart (Yao et al. 2024, CR-CTC, equation 6).
+
+    Symmetric Kullback-Leibler divergence, each view learning from the other's distribution, which stays as it is;
+    summed over positions. It is counted over pieces, as CTC is, so that the paper's weight of 0.2 means the same here.
     """
-    c, output = lesson.config, lesson.output
-    size = min(output.memory.shape[1] - DELAY, lesson.taught[0].shape[1])
-    valid = padding_mask(output.lengths - DELAY, size) & padding_mask(lesson.taught_lengths, size)
-    future = visible_future(size + DELAY, lesson.chunk, lesson.look_ahead, output.memory.device)[DELAY:]
-    weight = torch.where(future < c.edge, c.edge_weight, 1.0) * valid
+    one, other = (view.log_probs for view in views)
+    inside = padding_mask(lesson.lengths, one.shape[1])[..., None]
+    apart = sum(
+        (F.kl_div(learner, aim.detach(), reduction="none", log_target=True) * inside).sum()
+        for learner, aim in ((one, other), (other, one))
+    )
+    return apart / 2
+
+
+def text_size(lesson: Lesson) -> Tensor:
+    """Pieces that the decoder is to write."""
+    return (lesson.texts.targets != IGNORED).sum().clamp(min=1)
+
+
+def decoder_loss(lesson: Lesson, views: Sequence[EncoderOutput]) -> Tensor:
+    """Cross-entropy of the texts, read by the attention decoder from the memory (teacher forcing); over pieces."""
+    texts, total = lesson.texts, 0.0
+    for view in views:
+        logits = lesson.decoder.score(texts.inputs, view.memory, lesson.lengths)
+        total = total + F.cross_entropy(
+            logits.float().flatten(0, 1),
+            texts.targets.flatten(),
+            ignore_index=IGNORED,
+            label_smoothing=lesson.config.label_smoothing,
+            reduction="sum",
+        )
+    return total / len(views)
+
+
+def distillation_weight(lesson: Lesson) -> Tensor:
+    """How much each of the teacher's positions counts, `(batch, positions)`.
+
+    Positions near the end of what their chunk can see cannot know what the teacher knows and count less (`edge`,
+    `edge_weight`).
+    """
+    c, size = lesson.config, int(min(lesson.lengths.max() - DELAY, lesson.taught[0].shape[1]))
+    valid = padding_mask(lesson.lengths - DELAY, size) & padding_mask(lesson.taught_lengths, size)
+    future = visible_future(size + DELAY, lesson.chunk, lesson.look_ahead, lesson.lengths.device)[DELAY:]
+    return torch.where(future < c.edge, c.edge_weight, 1.0) * valid
+
+
+def teacher_power(lesson: Lesson) -> Tensor:
+    """The weighted power of the teacher's residual streams at the taps, as its next LayerNorm sees them: `(taps,)`."""
+    weight = distillation_weight(lesson)
+    powers = [(aim.square().mean(-1) * weight).sum() for aim in _aims(lesson, weight.shape[1])]
+    return torch.stack(powers).clamp(min=1e-6)
+
+
+def distillation_loss(lesson: Lesson, views: Sequence[EncoderOutput]) -> Tensor:
+    """Squared error of the student's residual stream at the taps, as the teacher's next LayerNorm sees it: `(taps,)`.
+
+    Where the student is narrower than the teacher, a learnt matrix lies between them (Romero et al. 2015). Over the
+    teacher's power.
+    """
+    weight = distillation_weight(lesson)
     errors = []
-    for tap, student, teacher in zip(c.taps, output.taps, lesson.taught, strict=True):
-        norm = lesson.teacher.norm_after(tap)
-        aim = norm(teacher[:, :size]).float()
-        error = (norm(student[:, DELAY : size + DELAY]).float() - aim).square().mean(-1)
-        errors.append((error * weight).sum() / (aim.square().mean(-1) * weight).sum().clamp(min=1e-6))
-    return torch.stack(errors).mean()
+    for tap, read_by, aim in zip(
+        lesson.config.taps, teacher_taps(lesson.config), _aims(lesson, weight.shape[1]), strict=True
+    ):
+        norm, error = lesson.teacher.norm_after(read_by), 0.0
+        for view in views:
+            student = lesson.tap(view, tap)[:, DELAY : aim.shape[1] + DELAY]
+            student = lesson.bridges[str(tap)](student) if lesson.bridges else student
+            error = error + ((norm(student.float()).float() - aim).square().mean(-1) * weight).sum()
+        errors.append(error / len(views))
+    return torch.stack(errors)
+
+
+def teacher_taps(config: LossConfig) -> tuple[int, ...]:
+    """The teacher's blocks with which the student's taps are compared."""
+    return config.teacher_taps or config.taps
+
+
+def _aims(lesson: Lesson, size: int) -> list[Tensor]:
+    taps = zip(teacher_taps(lesson.config), lesson.taught, strict=True)
+    return [lesson.teacher.norm_after(tap)(taught[:, :size].float()).float() for tap, taught in taps]
 
 
 def visible_future(size: int, chunk: int, look_ahead: int, device: torch.device) -> Tensor:
@@ -102,16 +184,49 @@ def visible_future(size: int, chunk: int, look_ahead: int, device: torch.device)
     return chunk + look_ahead - 1 - position % chunk
 
 
-LOSSES: dict[str, Callable[[Lesson], Tensor]] = {  # by the name of their weight in LossConfig
-    "ctc": ctc_loss,
-    "decoder": decoder_loss,
-    "distillation": distillation_loss,
+@dataclass(frozen=True)
+class Loss:
+    """A loss: the mean of `total / size`.
+
+    Attributes:
+        total: a lesson and the views of its batch that the encoder answered -> `()` or `(parts,)`.
+        size: a lesson -> what that is divided by, of the same shape, without a gradient.
+    """
+
+    total: Callable[[Lesson, Sequence[EncoderOutput]], Tensor]
+    size: Callable[[Lesson], Tensor]
+
+
+LOSSES: dict[str, Loss] = {  # by the name of their weight in LossConfig
+    "ctc": Loss(ctc_loss, piece_count),
+    "intermediate": Loss(intermediate_loss, piece_count),
+    "consistency": Loss(consistency_loss, piece_count),
+    "decoder": Loss(decoder_loss, text_size),
+    "distillation": Loss(distillation_loss, teacher_power),
 }
 
 
-def weighted_losses(lesson: Lesson) -> tuple[Tensor, dict[str, Tensor]]:
-    """The sum that is minimised, and each loss of its own, detached."""
-    weights = {name: getattr(lesson.config, name) for name in LOSSES}
-    parts = {name: LOSSES[name](lesson) for name, weight in weights.items() if weight}
-    total = sum(weights[name] * value for name, value in parts.items())
+def active_losses(config: LossConfig) -> list[str]:
+    """The losses that have a weight, in the order of `LOSSES`."""
+    return [name for name in LOSSES if getattr(config, name)]
+
+
+@torch.no_grad()
+def loss_sizes(lessons: Sequence[Lesson]) -> dict[str, Tensor]:
+    """What the losses of a batch are divided by, given the lessons of all of its parts."""
+    names = active_losses(lessons[0].config)
+    return {name: torch.stack([LOSSES[name].size(lesson) for lesson in lessons]).sum(0) for name in names}
+
+
+def weighted_losses(
+    lesson: Lesson, views: Sequence[EncoderOutput], sizes: Mapping[str, Tensor] | None = None
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """The sum that is minimised, and each loss of its own, detached.
+
+    `sizes` are those of the whole batch (`loss_sizes`) where the lesson is of a part of it: what the parts return adds
+    up to what the whole would.
+    """
+    sizes = loss_sizes([lesson]) if sizes is None else sizes
+    parts = {name: (LOSSES[name].total(lesson, views) / size).mean() for name, size in sizes.items()}
+    total = sum(getattr(lesson.config, name) * value for name, value in parts.items())
     return total, {name: value.detach() for name, value in parts.items()}

@@ -31,6 +31,8 @@ def parameter_groups(model: nn.Module, config: OptimiserConfig, layers: int) -> 
 def rate_scale(name: str, config: OptimiserConfig, layers: int) -> float:
     """The learning rate of a parameter of the model, as a multiple."""
     name = name.removeprefix("encoder.")
+    if name.startswith("decoder."):
+        return config.decoder_rate or 1.0
     if name.startswith("ctc."):
         return config.output_rate
     if name.startswith("norm_ctc."):

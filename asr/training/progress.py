@@ -49,14 +49,14 @@ def finite(value: float) -> float | None:
 
 
 class Display:
-    """Shows steps on standard error; use as a context manager."""
+    """Shows steps on standard error, unless it is `silent`; use as a context manager."""
 
-    def __init__(self, first: int, total: int) -> None:
-        self._first, self._total = first, total
+    def __init__(self, first: int, total: int, *, silent: bool = False) -> None:
+        self._first, self._total, self._silent = first, total, silent
         self._begin = time.monotonic()
         self._last = 0.0
         self._bar = self._task = None
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and not silent:
             self._bar, self._task = _make_bar(first, total)
 
     def __enter__(self) -> Display:
@@ -70,6 +70,8 @@ class Display:
 
     def line(self, text: str) -> None:
         """A line that stays."""
+        if self._silent:
+            return
         if self._bar is not None:
             self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
         else:

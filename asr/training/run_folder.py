@@ -11,13 +11,13 @@ from typing import Any
 from asr.errors import ConfigError
 from asr.training.config import TrainConfig, flatten, to_plain
 
-_FIXED = ("model.", "tokenizer.")  # keys that cannot change while a run goes on
+_FIXED = ("model.", "tokenizer.", "decoder.")  # keys that cannot change while a run goes on
 
 _PASSING = {"schedule.time_limit", "data.workers"}  # keys that say nothing about what is trained
 
 
 class RunFolder:
-    """`config.json`, `pieces.model`, `log.jsonl`, `checkpoints/` and `model/` of one run."""
+    """`config.json`, `pieces.model`, `log.jsonl`, `checkpoints/`, `model/` and `tensorboard/` of one run."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -26,6 +26,7 @@ class RunFolder:
         self.log = path / "log.jsonl"
         self.checkpoints = path / "checkpoints"
         self.model = path / "model"
+        self.board = path / "tensorboard"
 
     def open(self, *, resume: bool, restart: bool) -> None:
         """Makes the folder ready; `restart` removes what an earlier run left in it.
@@ -48,7 +49,7 @@ class RunFolder:
 
     def _clear(self) -> None:
         """Removes what an earlier run left, or one that did not come as far as a checkpoint; nothing else."""
-        for path in (self.checkpoints, self.model):
+        for path in (self.checkpoints, self.model, self.board):
             shutil.rmtree(path, ignore_errors=True)
         for path in (self.log, self.pieces, self.config):
             path.unlink(missing_ok=True)
@@ -65,7 +66,7 @@ class RunFolder:
             before = dict(_flat(json.loads(self.config.read_text("utf-8"))))
             for key, _ in flatten(config):
                 old, new = before.get(key), dict(_flat(now))[key]
-                if old == new or key in _PASSING:
+                if key not in before or old == new or key in _PASSING:
                     continue
                 if key.startswith(_FIXED):
                     raise ConfigError(f"{key}: the run has {old!r}, not {new!r}: keep it, or use another --run")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from asr.encoder import SUBSAMPLING
 from asr.errors import ManifestError
 from asr.features import FeatureConfig
-from asr.manifest import Manifest
+from asr.manifest import Manifest, Utterance
 from asr.text import normalise
 from asr.tokenizer import CtcTokenizer
 from asr.training.config import DataConfig
@@ -62,6 +63,10 @@ class Selection:
     def targets(self, i: int) -> np.ndarray:
         """Pieces of utterance i, `(pieces,)`."""
         return self.pieces[self.starts[i] : self.starts[i + 1]]
+
+    def utterances(self, indices: Sequence[int]) -> list[Utterance]:
+        """What the manifests say of some utterances."""
+        return [self.manifests[self.manifest[i]][int(self.index[i])] for i in indices]
 
 
 def select(

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import torch
 
+from asr.decoder import AttentionDecoder, DecoderConfig
 from asr.device import usable_device
 from asr.encoder import EncoderConfig
 from asr.errors import ConfigError, ManifestError
 from asr.features import FeatureConfig
-from asr.manifest import Manifest
+from asr.manifest import Manifest, Utterance
 from asr.model import ModelConfig, SpeechModel
-from asr.tokenizer import CtcTokenizer
+from asr.search.greedy import PIECES_PER_SECOND
+from asr.tokenizer import CtcTokenizer, PieceTable
 from asr.training.config import DataConfig, TokenizerConfig, TrainConfig
-from asr.training.selection import target_text
+from asr.training.selection import Selection, target_text
+from asr.training.transcripts import as_text
 
 
 def choose_device(name: str) -> torch.device:
-    """`auto`: a GPU where there is one; AsrError for a device that is not there."""
+    """`auto`: a GPU where there is one, under `torchrun` one for each process; AsrError for one that is not there."""
     if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and "LOCAL_RANK" in os.environ:
+        name = f"cuda:{os.environ['LOCAL_RANK']}"
     return usable_device(name)
 
 
@@ -77,7 +83,7 @@ def prepare_tokenizer(
 
 
 def start_model(config: TrainConfig) -> SpeechModel | None:
-    """The model that a run goes on from, with a frozen attention decoder; None = it begins anew.
+    """The model that a run goes on from, its attention decoder frozen or not; None = it begins anew.
 
     Raises:
         ConfigError: the configuration names other sizes than the model's.
@@ -89,7 +95,13 @@ def start_model(config: TrainConfig) -> SpeechModel | None:
     sizes = replace(config.model, vocabulary=model.config.encoder.vocabulary, dropout=model.config.encoder.dropout)
     if sizes != model.config.encoder and config.model != EncoderConfig():
         raise ConfigError(f"model: has other sizes than {config.start}, from which the run starts: leave them out")
+    if model.decoder is not None and config.decoder.layers:
+        raise ConfigError(f"decoder.layers: {config.start}, from which the run starts, has a decoder: leave it out")
+    if model.decoder is None and config.losses.decoder and not config.decoder.layers:
+        raise ConfigError(f"losses.decoder: {config.start} has no attention decoder: set decoder.layers")
     model.encoder.requires_grad_(True)
+    if model.decoder is not None and config.optimiser.decoder_rate:
+        model.decoder.requires_grad_(True)
     if config.optimiser.frozen_blocks:
         model.encoder.stem.requires_grad_(False)
         model.encoder.blocks[: config.optimiser.frozen_blocks].requires_grad_(False)
@@ -103,3 +115,47 @@ def build_model(config: TrainConfig, tokenizer: CtcTokenizer) -> SpeechModel:
     model = SpeechModel(ModelConfig(FeatureConfig(mels=encoder.mels), encoder), tokenizer)
     model.features.design()
     return model
+
+
+def decoder_table(tokenizer: CtcTokenizer) -> PieceTable:
+    """The pieces of a new attention decoder: CTC's, and all bytes for what these cannot spell."""
+    special = ["<unk>", "<s>", "</s>"]
+    pieces = [piece for piece in tokenizer.pieces() if piece not in special]
+    return PieceTable([*special, *(f"<0x{byte:02X}>" for byte in range(256)), *pieces])
+
+
+def hurried_share(utterances: Sequence[Utterance], table: PieceTable) -> float:
+    """The share of utterances that have more pieces a second than an attention decoder is let write."""
+    late = [len(as_text(u, table)) > PIECES_PER_SECOND * u.duration + 2 for u in utterances]
+    return sum(late) / max(1, len(late))
+
+
+def decoder_notes(selection: Selection, table: PieceTable) -> list[str]:
+    """A line where some texts, of a thousand, have more pieces than a new decoder may write in their time."""
+    share = hurried_share(selection.utterances(range(0, len(selection), max(1, len(selection) // 1000))), table)
+    if not share:
+        return []
+    return [
+        f"{share:.0%} of the texts have more pieces than the decoder may write in their time: raise tokenizer.pieces"
+    ]
+
+
+def add_decoder(model: SpeechModel, config: TrainConfig) -> None:
+    """Gives a model an attention decoder with random weights, a function of the seed."""
+    torch.manual_seed(config.seed)
+    c, encoder, table = config.decoder, model.config.encoder, decoder_table(model.tokenizer)
+    if encoder.d_model % c.heads:
+        raise ConfigError(f"decoder.heads: the model's width, {encoder.d_model}, must be a multiple of it, {c.heads}")
+    sizes = DecoderConfig(
+        d_model=encoder.d_model,
+        heads=c.heads,
+        inner=c.inner,
+        layers=c.layers,
+        vocabulary=len(table),
+        rotary_dim=min(encoder.rotary_dim, encoder.d_model // c.heads // 2 * 2),
+        start=table.pieces.index("<s>"),
+        end=table.pieces.index("</s>"),
+        dropout=c.dropout,
+    )
+    model.decoder, model.decoder_pieces = AttentionDecoder(sizes), table
+    model.config = replace(model.config, decoder=sizes)

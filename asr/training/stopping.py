@@ -13,9 +13,11 @@ class Stop:
 
     Args:
         minutes: time limit, from the construction on; none = no limit.
+        patient: the second SIGINT asks once more, too: `torchrun` passes on what the terminal has sent already.
     """
 
-    def __init__(self, minutes: float | None = None) -> None:
+    def __init__(self, minutes: float | None = None, *, patient: bool = False) -> None:
+        self._patient = patient
         self._until = None if minutes is None else time.monotonic() + 60 * minutes
         self._signal: str | None = None
         self._before: dict[int, object] = {}
@@ -37,6 +39,6 @@ class Stop:
             signal.signal(number, handler)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
-        if number == signal.SIGINT and self._signal is not None:
+        if number == signal.SIGINT and self._signal is not None and not self._patient:
             raise KeyboardInterrupt
         self._signal = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"

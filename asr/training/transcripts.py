@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -68,12 +67,8 @@ def transcribe_batch(
 
 
 def quick_copy(decoder: AttentionDecoder) -> AttentionDecoder:
-    """A frozen decoder whose products run in int8 where it is on a CPU that can: several times faster there."""
-    if decoder.embedding.weight.device.type != "cpu" or "fbgemm" not in torch.backends.quantized.supported_engines:
-        return decoder
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return torch.ao.quantization.quantize_dynamic(copy.deepcopy(decoder), {torch.nn.Linear})
+    """A decoder as it is now, which stays so; on a processor its products run in int8, several times faster."""
+    return copy.deepcopy(decoder).eval().requires_grad_(False).to_int8()
 
 
 def as_sentence(text: str) -> str:

@@ -44,7 +44,7 @@ def start(run: Path, *options: str, settings: tuple[str, ...] = ()) -> subproces
 def train(run: Path, *options: str, settings: tuple[str, ...] = ()) -> tuple[int, str]:
     """Status and standard error of a whole run."""
     process = start(run, *options, settings=settings)
-    _, errors = process.communicate(timeout=120)
+    _, errors = process.communicate(timeout=300)
     return process.returncode, errors
 
 

@@ -1,5 +1,9 @@
-import pytest
+from dataclasses import replace
 
+import pytest
+import torch
+
+from asr.encoder import StreamingEncoder
 from asr.errors import ConfigError
 from asr.training.load_config import load_config
 from tests.training.run_asr import CONFIGS
@@ -11,10 +15,27 @@ def write(tmp_path, text):
     return path
 
 
-@pytest.mark.parametrize("name", ["tiny.yaml", "small-en.yaml"])
+SHIPPED = sorted(path.name for path in CONFIGS.glob("*.yaml"))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
 def test_shipped_configurations_are_valid(name):
     config = load_config(CONFIGS / name)
     assert config.model.d_model % config.model.heads == 0
+    last = config.model.layers + config.model.ctc_layers
+    assert max(config.losses.taps) <= last or not config.losses.distillation
+    assert max(config.losses.intermediate_blocks) < last or not config.losses.intermediate
+
+
+def test_the_small_model_takes_less_than_8_mb_and_the_large_one_has_the_weights_it_says():
+    sizes = {}
+    for name, pieces in (("small-en.yaml", 513), ("large.yaml", 1025)):
+        config = load_config(CONFIGS / name)
+        with torch.device("meta"):
+            encoder = StreamingEncoder(replace(config.model, vocabulary=pieces))
+        sizes[name] = [(p.numel(), p.numel() * (1 if p.dim() > 1 else 4) + 4 * len(p)) for p in encoder.parameters()]
+    assert sum(stored for _, stored in sizes["small-en.yaml"]) < 7.7e6
+    assert sum(count for count, _ in sizes["large.yaml"]) == pytest.approx(58e6, rel=0.01)
 
 
 def test_an_override_wins_and_numbers_may_be_written_as_1e_3(tmp_path):
@@ -61,6 +82,12 @@ def test_variables_in_paths_are_expanded(tmp_path, monkeypatch):
         ("data: {train: [a], weights: [0]}", "data.weights: must be above 0 and at most 1000, not 0.0"),
         ("augment: {snr_db: [20, 10]}", "augment.snr_db: name the lowest and the highest ratio"),
         ("augment: {room_probability: 2}", "augment.room_probability: must be at least 0 and at most 1, not 2.0"),
+        ("losses: {taps: [4, 2]}", "losses.taps: must ascend"),
+        ("losses: {intermediate: 1, intermediate_blocks: []}", "losses.intermediate_blocks: name at least one block"),
+        ("losses: {decoder: 1}", "losses.decoder: needs an attention decoder: set decoder.layers, or start"),
+        ("decoder: {layers: 2}", "decoder.layers: a new decoder learns by losses.decoder alone"),
+        ("precision: float16", "precision: must be one of auto, float32, bf16, not 'float16'"),
+        ("optimiser: {ema: 1}", "optimiser.ema: must be at least 0 and at most 0.99999, not 1.0"),
         ("- a list", "not a configuration"),
         ("data: [", "not YAML: line"),
     ],

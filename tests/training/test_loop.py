@@ -6,29 +6,16 @@ import torch
 
 from asr.errors import AsrError, ManifestError
 from asr.model import SpeechModel
-from asr.training import loop
+from asr.training import forward, loop
 from asr.training.load_config import load_config
-from asr.training.loop import Trainer
-from asr.training.run_folder import RunFolder
 from tests.training.run_asr import CONFIGS, SMALL, logged
+from tests.training.small_runs import make
 from tests.training.words import write_corpus
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    return write_corpus(tmp_path_factory.mktemp("corpus"), 8)
-
-
-def make(corpus, folder, *more):
-    run = RunFolder(folder)
-    run.open(resume=False, restart=False)
-    config = load_config(CONFIGS / "tiny.yaml", [*SMALL, f"data.train=[{corpus}]", "schedule.steps=40", *more])
-    return Trainer(config, run, torch.device("cpu"))
 
 
 def broken_losses(monkeypatch, *steps, value=math.nan):
     """The loss of these calls (counted from 1) is not finite; `value` 1 spoils the gradient alone."""
-    real, calls = loop.weighted_losses, []
+    real, calls = forward.weighted_losses, []
 
     def losses(*arguments):
         total, parts = real(*arguments)
@@ -40,7 +27,7 @@ def broken_losses(monkeypatch, *steps, value=math.nan):
             return total, parts
         return total * value, parts
 
-    monkeypatch.setattr(loop, "weighted_losses", losses)
+    monkeypatch.setattr(forward, "weighted_losses", losses)
 
 
 @pytest.mark.parametrize(("value", "what"), [(math.nan, "loss"), (math.inf, "loss"), (1, "gradient")])
@@ -80,9 +67,10 @@ def test_accumulated_batches_give_the_mean_of_their_gradients(corpus, tmp_path, 
     expected = [torch.zeros_like(p) for p in parameters]
     batches = [trainer.reader[0, number, indices] for number, indices in enumerate(trainer.plan.epoch(0)[:2])]
     for batch in batches:
-        value, *_ = trainer._loss(batch)
-        for total, gradient in zip(expected, torch.autograd.grad(value, parameters), strict=True):
-            total += gradient / 2
+        trainer.forward.backward(batch, trainer.train_set.utterances(batch.indices.tolist()))
+        for total, p in zip(expected, parameters, strict=True):
+            total += p.grad / 2
+            p.grad = None
     taken = []
     monkeypatch.setattr(trainer.optimiser, "step", lambda: taken.extend(p.grad.clone() for p in parameters))
     trainer._step(iter(batches))
@@ -116,10 +104,7 @@ def test_a_run_that_came_to_nothing_does_not_bind_the_next(corpus, tmp_path):
 def test_other_training_data_begins_the_epoch_anew(corpus, tmp_path):
     make(corpus, tmp_path, "schedule.steps=2", "schedule.warmup=1").run()
     other = write_corpus(tmp_path / "other", 9, seed=4)
-    run = RunFolder(tmp_path)
-    run.open(resume=True, restart=False)
-    settings = [*SMALL, f"data.train=[{other}]", "schedule.steps=3", "schedule.warmup=1"]
-    trainer = Trainer(load_config(CONFIGS / "tiny.yaml", settings), run, torch.device("cpu"))
+    trainer = make(other, tmp_path, "schedule.steps=3", "schedule.warmup=1", resume=True)
     assert trainer.progress.batch == 0
     assert any("the training data has changed" in note for note in trainer.notes)
     assert any(note.startswith("data.train: ") for note in trainer.notes)

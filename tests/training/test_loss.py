@@ -9,7 +9,7 @@ from asr.training.augment import MASKED, random_gain, spec_augment
 from asr.training.chunks import draw_chunk, draw_left_context, possible_chunks
 from asr.training.config import AugmentConfig, ChunkConfig, LossConfig, OptimiserConfig, ScheduleConfig
 from asr.training.data import Batch
-from asr.training.losses import Lesson, weighted_losses
+from asr.training.losses import Lesson, consistency_loss, weighted_losses
 from asr.training.optimiser import learning_rate, parameter_groups, rate_scale
 
 SIZES = EncoderConfig(d_model=32, heads=2, inner=64, layers=1, rotary_dim=8, vocabulary=12, left_context=20)
@@ -27,7 +27,8 @@ def test_loss_and_gradient_are_finite_for_every_chunk(chunk, look_ahead):
     torch.manual_seed(0)
     encoder = StreamingEncoder(SIZES)
     output = encoder.encode(torch.randn(3, 150, 80), torch.tensor([150, 90, 31]), chunk=chunk, look_ahead=look_ahead)
-    loss, parts = weighted_losses(Lesson(output, batch_of([[1, 2, 2, 3], [4, 5], [6]]), LossConfig()))
+    lesson = Lesson(batch_of([[1, 2, 2, 3], [4, 5], [6]]), output.lengths, LossConfig())
+    loss, parts = weighted_losses(lesson, [output])
     loss.backward()
     assert torch.isfinite(loss)
     assert torch.equal(parts["ctc"], loss.detach())
@@ -37,7 +38,7 @@ def test_loss_and_gradient_are_finite_for_every_chunk(chunk, look_ahead):
 def test_an_utterance_without_room_for_its_text_counts_as_zero():
     encoder = StreamingEncoder(SIZES)
     output = encoder.encode(torch.randn(1, 9, 80), torch.tensor([9]))
-    loss, _ = weighted_losses(Lesson(output, batch_of([[1, 1, 2, 2]]), LossConfig()))
+    loss, _ = weighted_losses(Lesson(batch_of([[1, 1, 2, 2]]), output.lengths, LossConfig()), [output])
     assert loss == 0
 
 
@@ -49,11 +50,8 @@ def test_padding_does_not_change_the_loss():
     for chunk, look_ahead in ((7, 7), (FULL_CONTEXT, 0)):
         alone, inside = (
             weighted_losses(
-                Lesson(
-                    encoder.encode(x, torch.tensor([60]), chunk=chunk, look_ahead=look_ahead),
-                    batch_of([[1, 2, 3]]),
-                    LossConfig(),
-                )
+                Lesson(batch_of([[1, 2, 3]]), torch.tensor([20]), LossConfig()),
+                [encoder.encode(x, torch.tensor([60]), chunk=chunk, look_ahead=look_ahead)],
             )[0]
             for x in (frames, padded)
         )
@@ -143,3 +141,45 @@ def test_the_rate_rises_to_its_peak_and_falls_to_its_floor(decay, last):
     assert rates[9] == pytest.approx(2.0) == max(rates)
     assert rates[10:] == sorted(rates[10:], reverse=True)
     assert rates[-1] == pytest.approx(2 * last)
+
+
+def answered(config, seed=0, taps=()):
+    """A lesson of two rows and two views of it, as an untrained encoder answers them."""
+    torch.manual_seed(seed)
+    encoder = StreamingEncoder(SIZES)
+    lengths = torch.tensor([90, 60])
+    views = [encoder.encode(torch.randn(2, 90, 80), lengths, taps=taps) for _ in range(2)]
+    batch = batch_of([[1, 2, 3], [4, 5]])
+    return encoder, Lesson(batch, views[0].lengths, config, taps=taps, head=encoder.posteriors), views
+
+
+def test_intermediate_ctc_is_ctc_of_the_model_without_the_blocks_after_it():
+    config = LossConfig(intermediate=0.5, intermediate_blocks=(1,))
+    encoder, lesson, (view, _) = answered(config, taps=(1,))
+    total, parts = weighted_losses(lesson, [view])
+    encoder.blocks = encoder.blocks[:1]
+    torch.manual_seed(0)
+    StreamingEncoder(SIZES)
+    shorter = encoder.encode(torch.randn(2, 90, 80), torch.tensor([90, 60]))
+    _, expected = weighted_losses(Lesson(lesson.batch, lesson.lengths, LossConfig()), [shorter])
+    assert parts["intermediate"].item() == pytest.approx(expected["ctc"].item(), rel=1e-5)
+    assert total.item() == pytest.approx((parts["ctc"] + 0.5 * parts["intermediate"]).item())
+
+
+def test_views_that_agree_are_consistent_and_each_learns_from_the_other():
+    _, lesson, (one, other) = answered(LossConfig(consistency=0.2))
+    assert consistency_loss(lesson, [one, one]).item() == pytest.approx(0, abs=1e-5)
+    apart = consistency_loss(lesson, [one, other])
+    a, b = one.log_probs.double(), other.log_probs.double()
+    by_hand = 0.5 * ((a.exp() - b.exp()) * (a - b)).sum(-1)
+    inside = torch.arange(30) < torch.tensor([[30], [20]])
+    assert apart.item() == pytest.approx((by_hand * inside).sum().item(), rel=1e-4)
+    (gradient,) = torch.autograd.grad(apart, one.log_probs)
+    torch.testing.assert_close(gradient, -0.5 * other.log_probs.exp() * inside[..., None], atol=1e-6, rtol=1e-4)
+
+
+def test_the_loss_of_two_views_is_the_mean_of_theirs():
+    _, lesson, views = answered(LossConfig())
+    both, _ = weighted_losses(lesson, views)
+    each = [weighted_losses(lesson, [view])[0] for view in views]
+    assert both.item() == pytest.approx(sum(each).item() / 2, rel=1e-5)

@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from asr.decoder import AttentionDecoder
 from asr.encoder import EncoderOutput
 from asr.errors import ConfigError, ModelError
 from asr.manifest import Utterance
@@ -15,23 +14,13 @@ from asr.masks import FULL_CONTEXT
 from asr.model import SpeechModel
 from asr.search.greedy import attention_greedy
 from asr.training.config import LossConfig
-from asr.training.load_config import load_config
-from asr.training.loop import Trainer
-from asr.training.losses import Lesson, decoder_loss, distillation_loss, visible_future
-from asr.training.run_folder import RunFolder
-from asr.training.teacher import CONFIG, DELAY, HOP, WEIGHTS, WINDOW, Teacher, TeacherConfig
+from asr.training.losses import Lesson, decoder_loss, distillation_loss, teacher_power, text_size, visible_future
+from asr.training.teacher import CONFIG, DELAY, HOP, WEIGHTS, WINDOW, Teacher
 from asr.training.transcripts import IGNORED, Texts, agrees, as_sentence, as_text, is_written, transcribe_batch
 from asr.weights import save_weights
 from tests.small import DECODER, small_decoder, small_encoder
-from tests.training.run_asr import CONFIGS, SMALL, logged
-from tests.training.words import write_corpus
-
-SIZES = TeacherConfig(d_model=32, heads=4, inner=48, layers=2, rotary_dim=4)
-
-
-def small_teacher() -> Teacher:
-    torch.manual_seed(3)
-    return Teacher(SIZES).eval().requires_grad_(False)
+from tests.training.run_asr import logged
+from tests.training.small_runs import SIZES, small_teacher, train
 
 
 def test_a_teachers_positions_are_as_far_apart_as_the_students_and_padding_changes_nothing():
@@ -61,7 +50,13 @@ def test_a_teacher_is_read_from_its_folder_or_refused(tmp_path):
 
 def lesson(student, taught, lengths, taught_lengths, config, chunk=FULL_CONTEXT, look_ahead=0):
     output = EncoderOutput(student, student, lengths, (student,))
-    return Lesson(output, None, config, chunk, look_ahead, small_teacher(), (taught,), taught_lengths)
+    taught = {"teacher": small_teacher(), "taught": (taught,), "taught_lengths": taught_lengths}
+    return Lesson(None, lengths, config, chunk, look_ahead, (1,), **taught), output
+
+
+def distilled(student, taught, lengths, taught_lengths, config, **mask):
+    task, output = lesson(student, taught, lengths, taught_lengths, config, **mask)
+    return (distillation_loss(task, [output]) / teacher_power(task)).mean()
 
 
 def test_a_student_that_says_the_same_one_position_later_has_learnt_everything():
@@ -70,8 +65,8 @@ def test_a_student_that_says_the_same_one_position_later_has_learnt_everything()
     student = torch.cat([torch.randn(2, DELAY, 32), taught], 1)
     student[1, 11:], taught[1, 10:] = 7.0, -7.0  # padding
     whole, own = torch.tensor([21, 11]), torch.tensor([20, 10])
-    assert distillation_loss(lesson(student, taught, whole, own, config)) == pytest.approx(0, abs=1e-6)
-    other = distillation_loss(lesson(torch.randn(2, 21, 32), taught, whole, own, config))
+    assert distilled(student, taught, whole, own, config) == pytest.approx(0, abs=1e-6)
+    other = distilled(torch.randn(2, 21, 32), taught, whole, own, config)
     assert other == pytest.approx(2, abs=0.3)  # two unrelated unit-variance vectors
 
 
@@ -82,8 +77,7 @@ def test_who_sees_little_of_the_future_counts_less():
     student[:, 5] = torch.randn(32)  # the last of its chunk of 6
     lengths = torch.tensor([13]), torch.tensor([12])
     heavy, light = (
-        distillation_loss(lesson(student, taught, *lengths, LossConfig(taps=(1,), edge=1, edge_weight=w), chunk=6))
-        for w in (1.0, 0.1)
+        distilled(student, taught, *lengths, LossConfig(taps=(1,), edge=1, edge_weight=w), chunk=6) for w in (1.0, 0.1)
     )
     assert 0 < light < 0.2 * heavy
 
@@ -101,7 +95,8 @@ def test_the_decoders_loss_is_that_of_writing_piece_by_piece():
             logits, state = decoder(torch.tensor([[piece]]), state)
             total -= float(logits[0, -1].log_softmax(-1)[following])
     output = EncoderOutput(memory.requires_grad_(), memory, lengths)
-    loss = decoder_loss(Lesson(output, None, LossConfig(), decoder=decoder, texts=texts))
+    task = Lesson(None, lengths, LossConfig(), decoder=decoder, texts=texts)
+    loss = decoder_loss(task, [output]) / text_size(task)
     assert loss.item() == pytest.approx(total / 6, abs=1e-4)
     loss.backward()
     assert memory.grad[0].abs().sum() > 0
@@ -170,53 +165,6 @@ def test_a_shorter_left_context_is_what_a_model_with_less_of_it_sees():
 # ---- a run that goes on from a model ----
 
 
-@pytest.fixture(scope="module")
-def started(tmp_path_factory):
-    """A run of four steps from a small model with a decoder, distilled from a small teacher."""
-    folder = tmp_path_factory.mktemp("started")
-    corpus = write_corpus(folder / "corpus", 8)
-    first = RunFolder(folder / "first")
-    first.open(resume=False, restart=False)
-    tiny = load_config(CONFIGS / "tiny.yaml", [*SMALL, f"data.train=[{corpus}]", "schedule.warmup=1"])
-    trainer = Trainer(tiny, first, torch.device("cpu"))
-    model, sizes = trainer.model, trainer.model.config.encoder
-    english = SpeechModel.load("en")
-    decoder = replace(DECODER, d_model=sizes.d_model, vocabulary=len(english.decoder_pieces))
-    model.config = replace(model.config, decoder=decoder)
-    torch.manual_seed(0)
-    model.decoder, model.decoder_pieces = AttentionDecoder(decoder), english.decoder_pieces
-    model.save(folder / "model")
-    teacher = Teacher(replace(SIZES, d_model=sizes.d_model, layers=sizes.layers))
-    (folder / "teacher").mkdir()
-    (folder / "teacher" / CONFIG).write_text(json.dumps(vars(teacher.config)))
-    save_weights(teacher.state_dict(), folder / "teacher" / WEIGHTS)
-    settings = [
-        *(s for s in SMALL if not s.startswith("model.")),
-        f"data.train=[{corpus}]",
-        f"data.dev=[{corpus}]",
-        f"start={folder / 'model'}",
-        f"teacher.folder={folder / 'teacher'}",
-        "losses.distillation=1",
-        "losses.decoder=1",
-        f"losses.taps=[0,{sizes.layers}]",
-        "schedule.steps=4",
-        "schedule.warmup=1",
-        "schedule.checkpoint_every=2",
-        "optimiser.frozen_blocks=1",
-    ]
-    return folder, settings
-
-
-def train(folder, settings, name, *, resume=False):
-    run = RunFolder(folder / name)
-    run.open(resume=resume, restart=False)
-    path = folder / "empty.yaml"
-    path.write_text("data:\n  workers: 0\n")
-    trainer = Trainer(load_config(path, settings), run, torch.device("cpu"))
-    trainer.run()
-    return trainer
-
-
 def test_it_learns_all_losses_and_keeps_the_decoder_and_what_is_frozen(started):
     folder, settings = started
     trainer = train(folder, settings, "run")
@@ -244,7 +192,7 @@ def test_it_is_resumed_exactly(started):
     ("change", "message"),
     [
         (["model.d_model=64", "model.heads=2"], "other sizes"),
-        (["start=null"], "losses.decoder: needs a model"),
+        (["start=null"], "losses.decoder: needs an attention decoder"),
         (["teacher.folder=null"], "losses.distillation: needs a teacher"),
         (["losses.ctc=0", "losses.decoder=0", "losses.distillation=0"], "at least one"),
     ],
