@@ -66,6 +66,10 @@ class CtcTokenizer:
         """The pieces as SentencePiece writes them; piece i is output i + 1."""
         return [self._processor.id_to_piece(i) for i in range(len(self) - 1)]
 
+    def split(self, text: str) -> list[str]:
+        """A text as pieces; stretches of characters that are in none stand as they are."""
+        return self._processor.encode(text, out_type=str)
+
     def encode(self, text: str) -> list[int]:
         return [piece + 1 for piece in self._processor.encode(text)]
 
