@@ -9,6 +9,7 @@ import sys
 import typer
 
 from asr.cli.bench import bench
+from asr.cli.classify import classify
 from asr.cli.devices import devices
 from asr.cli.evaluate import evaluate
 from asr.cli.inspect import inspect
@@ -34,6 +35,7 @@ app.command()(devices)
 app.command()(evaluate)
 app.command()(train)
 app.command()(validate_data)
+app.command()(classify)
 app.command()(inspect)
 app.add_typer(bench, name="bench")
 

@@ -1,0 +1,62 @@
+"""`asr classify`: which word of a small vocabulary is said."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from asr.cli.options import Threads
+
+
+def classify(
+    files: Annotated[list[str], typer.Argument(help="Sound files of any format, - for standard input.")],
+    model: Annotated[
+        Path | None, typer.Option("--model", "-m", help="The folder of a classifier. Default: the built-in one.")
+    ] = None,
+    top: Annotated[int, typer.Option("--top", min=1, help="How many labels to show for each stretch of speech.")] = 3,
+    json_lines: Annotated[bool, typer.Option("--json", help="All probabilities, a JSON object a file.")] = False,
+    threads: Threads = None,
+) -> None:
+    """Tell which word is said: a digit, a wake word (alexa, computer, jarvis, ...) or something else."""
+    import torch
+
+    from asr.audio.files import read_audio
+    from asr.classify import BUILT_IN, CommandClassifier
+    from asr.errors import AudioError
+
+    if threads:
+        torch.set_num_threads(threads)
+    classifier = CommandClassifier.load(model or BUILT_IN)
+    failed = False
+    for name in files:
+        try:
+            verdicts = classifier.classify(torch.from_numpy(read_audio(name)))
+        except AudioError as error:
+            print(f"asr: {error}", file=sys.stderr)
+            failed = True
+            continue
+        if json_lines:
+            stretches = [
+                {"start": round(v.start, 3), "end": round(v.end, 3), "probabilities": _rounded(v.probabilities)}
+                for v in verdicts
+            ]
+            print(json.dumps({"file": name, "stretches": stretches}, ensure_ascii=False), flush=True)
+            continue
+        if len(files) > 1:
+            print(f"{name}:")
+        for verdict in verdicts:
+            best = list(verdict.probabilities.items())[:top]
+            guesses = "  ".join(f"{label} {100 * p:.1f} %" for label, p in best)
+            print(f"{verdict.start:7.2f} - {verdict.end:.2f} s  {guesses}", flush=True)
+        if not verdicts:
+            print("no speech", flush=True)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _rounded(probabilities: dict[str, float]) -> dict[str, float]:
+    return {label: round(p, 4) for label, p in probabilities.items()}
