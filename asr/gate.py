@@ -140,16 +140,20 @@ class GateTrack:
         fresh, self._state = self.gate(log_power, self._state)
         self._known = torch.cat([self._known, fresh[0]])
 
-    def between(self, start: int, end: int) -> Tensor:
-        """Probabilities `(end - start,)` of positions `[start, end)`.
+    def between(self, start: int, end: int, heard: int | None = None) -> Tensor:
+        """Probabilities `(end - start,)` of positions `[start, end)`, as known after `heard` frames (default: all).
 
-        Positions that are not judged yet have the probability of the last one that is, 0 where none is; those that
+        Positions that are not judged by then have the probability of the last one that is, 0 where none is; those that
         were forgotten have that of the first one that is kept.
         """
-        if not len(self._known):
+        judged = len(self._known)
+        if heard is not None:
+            gate = self.gate
+            judged = min(judged, heard // gate.step * gate.positions - gate.lag - self._base)
+        if judged <= 0:
             return self._known.new_zeros(end - start)
         index = torch.arange(start, end, device=self._known.device) - self._base
-        return self._known[index.clamp(0, len(self._known) - 1)]
+        return self._known[index.clamp(0, judged - 1)]
 
     def forget(self, position: int) -> None:
         """Lets go of what lies before a position, but for the last one that is known."""

@@ -5,13 +5,16 @@ prefix on which decoder and draft agree is kept, and decoding goes on from there
 is stable and is never taken back (local agreement: Liu et al. 2020, "Low-latency sequence-to-sequence speech
 recognition and translation by partial hypothesis selection").
 
+An update takes a bounded number of passes, so that words never wait for one that has much to change: what it could not
+check stands as it stood, until the next one.
+
 At the edge of a memory that breaks off, the decoder tends to say again what it has said. Three words that stand in the
 hypothesis already, or more letters than CTC can have missed, end it there.
 """
 
 from __future__ import annotations
 
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 from typing import Protocol
 
 import torch
@@ -24,6 +27,7 @@ from asr.search.greedy import PIECES_PER_SECOND, WITNESSED, ctc_greedy, letter_c
 from asr.text import normalise
 
 AGREEMENT = 4  # updates in a row that must have a piece in common for it to be stable
+MOST_PASSES = 8  # of the decoder in an update
 REPEATED = 3  # words in a row
 LETTERS_HEARD, LETTERS_MORE = 2.0, 12  # letters written at most: so many for each that CTC hears, and so many more
 MOST_PIECES = 512  # of one utterance; what comes after them waits for the final
@@ -86,8 +90,9 @@ class DecoderPartial:
         self._positions += memory.shape[1]
         self._log_probs.append(log_probs)
         letters = letter_count(self.model.tokenizer.decode(ctc_greedy(torch.cat(self._log_probs))))
-        pieces = self.pieces = self._decode(WITNESSED * letters, LETTERS_HEARD * letters + LETTERS_MORE)
-        self._history = [*self._history, pieces][-AGREEMENT:]
+        checked, rest = self._decode(WITNESSED * letters, LETTERS_HEARD * letters + LETTERS_MORE)
+        pieces = self.pieces = checked + rest
+        self._history = [*self._history, checked][-AGREEMENT:]
         if len(self._history) == AGREEMENT:
             common = takewhile(lambda same: len(set(same)) == 1, zip(*self._history, strict=False))
             self._agreed = max(self._agreed, sum(1 for _ in common))
@@ -97,16 +102,22 @@ class DecoderPartial:
         starts = [group[0] for _, group in table.words(pieces) if group[0] < self._agreed]
         self.stable = table.decode(pieces[: starts[-1]]) if starts else ""
 
-    def _decode(self, fewest: float, most: float) -> list[int]:
-        """The hypothesis that starts with the agreed pieces; the last one is its draft.
+    def _decode(self, fewest: float, most: float) -> tuple[list[int], list[int]]:
+        """The hypothesis that starts with the agreed pieces, and what is left over of the last one, its draft.
 
-        It does not end before `fewest` letters are written, and `most` are not exceeded.
+        It does not end before `fewest` letters are written, and `most` are not exceeded. Words are left over where
+        `MOST_PASSES` did not suffice to check them.
         """
         decoder, table = self.model.decoder, self.model.decoder_pieces
         limit = min(int(PIECES_PER_SECOND * self._positions * self.model.position_seconds) + 2, MOST_PIECES - 1)
         steps = DraftedSteps(decoder, self._state, self.pieces[: self._agreed], self.pieces)
         pieces, written = steps.pieces, letter_count(table.decode(self.pieces[: self._agreed]))
         while len(pieces) < limit:
+            if steps.asks and steps.passes == MOST_PASSES:
+                rest = steps.unchecked
+                if steps.lost:  # from its next word on
+                    rest = list(dropwhile(lambda piece: not table.starts_word(piece), rest))
+                return pieces, rest[: limit - len(pieces)]
             logits = steps.logits()
             following = int(logits.argmax()) if written >= fewest else self._best_but_end(logits)
             if following == decoder.config.end:
@@ -115,10 +126,10 @@ class DecoderPartial:
             if written > most:
                 break
             if table.starts_word(following) and (again := self._repeated_from(pieces)) is not None:
-                return pieces[: max(again, self._agreed)]
+                return pieces[: max(again, self._agreed)], []
             steps.write(following)
         again = self._repeated_from(pieces)
-        return pieces if again is None else pieces[: max(again, self._agreed)]
+        return pieces if again is None else pieces[: max(again, self._agreed)], []
 
     def _best_but_end(self, logits: Tensor) -> int:
         """The best piece `()` of logits `(vocabulary,)` that is not the end."""

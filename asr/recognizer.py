@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
@@ -18,11 +19,12 @@ from asr.audio.resample import StreamResampler
 from asr.encoder import SUBSAMPLING
 from asr.endpoint import Endpointer, EndpointRules, Segment
 from asr.events import Endpoint, Event, Final, Partial, Word
+from asr.gate import GateTrack, SpeechGate
 from asr.level import loud_from
 from asr.model import SpeechModel
 from asr.pace import Pace
 from asr.partial import CtcPartial, DecoderPartial, PartialHypothesis
-from asr.search.witness import heard, hears_speech
+from asr.search.witness import WORD_SPEECH, heard, hears_speech
 from asr.second_pass import ReadWord, read_ctc, read_utterance
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 TAIL = 0.25  # s of zeros after the end of a stream, so that the words still inside come out
 FALLEN_BACK = "too slow for partials by the attention decoder: from here on they are greedy CTC"
+SPEECH = 0.5  # probability of speech (gate) from which on a loud position has sound
 HEARD = 0.5  # posterior of all pieces together from which on CTC hears something in a position
 
 
@@ -44,6 +47,7 @@ class StreamOptions:
         partials: what is said of the open utterance after each chunk: `off`: nothing; `decoder`: what the attention
             decoder reads in the memory so far; `ctc`: greedy CTC, for slow machines.
         endpoint: when utterances end; None: the whole stream is one utterance.
+        vad: a gate tells speech from noise: noise neither keeps utterances open nor becomes words.
     """
 
     chunk_ms: float = 320
@@ -51,6 +55,7 @@ class StreamOptions:
     second_pass: bool = True
     partials: Literal["off", "auto", "decoder", "ctc"] = "off"
     endpoint: EndpointRules | None = field(default_factory=EndpointRules)
+    vad: bool = False
 
 
 class Recognizer:
@@ -75,6 +80,11 @@ class Recognizer:
             model.decoder.to_int8()
         return cls(model)
 
+    @cached_property
+    def gate(self) -> SpeechGate:
+        """The built-in speech gate, loaded when it is first needed."""
+        return SpeechGate.load().to(self.model.encoder.ctc.weight.device)
+
     @property
     def sample_rate(self) -> int:
         """Hertz at which the model hears; `Stream.accept` takes any rate."""
@@ -82,7 +92,7 @@ class Recognizer:
 
     def stream(self, options: StreamOptions = StreamOptions(), warn: Callable[[str], None] | None = None) -> Stream:
         """A new stream of one speaker or microphone; `warn` is told a line when it cannot keep up with `auto`."""
-        return Stream(self.model, options, warn)
+        return Stream(self.model, options, warn, self.gate if options.vad else None)
 
     def transcribe(
         self, source: Recording, options: StreamOptions = StreamOptions(), *, rate: int | None = None
@@ -134,13 +144,20 @@ class Stream:
         chunks: chunks decoded so far.
     """
 
-    def __init__(self, model: SpeechModel, options: StreamOptions, warn: Callable[[str], None] | None = None) -> None:
+    def __init__(
+        self,
+        model: SpeechModel,
+        options: StreamOptions,
+        warn: Callable[[str], None] | None = None,
+        gate: SpeechGate | None = None,
+    ) -> None:
         self.model, self.options, self.chunks = model, options, 0
         self._warn, self._pace = warn, Pace() if options.partials == "auto" else None
         self._with_decoder = options.partials in ("decoder", "auto") and model.decoder is not None
         chunk = max(1, model.positions(options.chunk_ms))
         self._state = model.start(chunk=chunk, look_ahead=model.positions(options.look_ahead_ms))
         self._endpointer = None if options.endpoint is None else Endpointer(options.endpoint, model.position_seconds)
+        self._gate = None if gate is None else GateTrack(gate)
         self._resampler: StreamResampler | None = None
         self._device = model.encoder.ctc.weight.device
         sizes = model.config
@@ -214,6 +231,8 @@ class Stream:
             self._samples += len(samples)
         output, self._state = self.model(torch.from_numpy(samples).to(self._device)[None], self._state, final=final)
         self._log_power = torch.cat([self._log_power, output.log_power], 1)
+        if self._gate is not None:
+            self._gate.accept(output.log_power)
         events: list[Event] = []
         for log_probs, memory in zip(
             output.log_probs[0].split(self._state.chunk), output.memory.split(self._state.chunk, 1), strict=True
@@ -243,8 +262,11 @@ class Stream:
         if self._endpointer is not None:
             frames = self._log_power[:, begin * SUBSAMPLING : len(self._log_probs) * SUBSAMPLING]
             power = self.model.features.mean_square(frames)[0].view(-1, SUBSAMPLING).mean(1)
-            loud = (power > loud_from(self._state.level)).tolist()
-            hears = (heard(log_probs) > HEARD).tolist()
+            loud = power > loud_from(self._state.level)
+            hears = heard(log_probs) > HEARD
+            if (speech := self._speech(self._now - len(log_probs), self._now)) is not None:
+                loud, hears = loud & (speech > SPEECH), hears & (speech > WORD_SPEECH)
+            loud, hears = loud.tolist(), hears.tolist()
             self._silent = 0 if any(loud) or any(hears) else self._silent + 1
             for position in zip(loud, hears, power.tolist(), strict=True):
                 segment = self._endpointer.accept(*position)
@@ -254,6 +276,13 @@ class Stream:
             events += self._update_partial()
         return events
 
+    def _speech(self, start: int, end: int) -> Tensor | None:
+        """What the gate says of positions `[start, end)`, given what had been heard when they were emitted."""
+        if self._gate is None:
+            return None
+        heard = min(end, self._now) + self._state.look_ahead
+        return self._gate.between(start, end, heard * SUBSAMPLING)
+
     def _update_partial(self) -> list[Event]:
         """The partial of the open utterance, if its text has changed."""
         start = 0
@@ -261,7 +290,7 @@ class Stream:
             if not self._endpointer.open:
                 return []
             start = self._endpointer.floor
-        if not hears_speech(heard(self._log_probs[start - self._base :])):
+        if not hears_speech(heard(self._log_probs[start - self._base :]), self._speech(start, self._now)):
             return []
         if self._partial is None:
             self._partial = (DecoderPartial if self._with_decoder else CtcPartial)(self.model)
@@ -295,9 +324,10 @@ class Stream:
             frames = self._log_power[:, start * SUBSAMPLING : end * SUBSAMPLING]
             sounding = self._samples // self.model.config.features.hop - segment.start * SUBSAMPLING
             draft = [] if self._partial is None else self._partial.pieces
-            words = read_utterance(self.model, frames, max(1, sounding), draft) if end > start else []
+            speech = self._speech(segment.start, segment.end)
+            words = read_utterance(self.model, frames, max(1, sounding), draft, speech) if end > start else []
         else:
-            words = read_ctc(self.model, self._log_probs[start:end])
+            words = read_ctc(self.model, self._log_probs[start:end], self._speech(segment.start, segment.end))
         self._partial = None
         events: list[Event] = [Endpoint(self._time(segment.end), segment.reason)]
         if words:
@@ -318,4 +348,6 @@ class Stream:
         self._log_power = self._log_power[:, drop * SUBSAMPLING :].clone()
         self._log_probs = self._log_probs[drop:].clone()
         self._memory = self._memory[:, drop:].clone()
+        if self._gate is not None:
+            self._gate.forget(position)
         self._base = position

@@ -113,6 +113,11 @@ def test_a_track_gives_each_position_its_probability():
     known = 20 - gate.lag
     torch.testing.assert_close(track.between(0, known), expected)
     assert track.between(0, known + 5)[-5:].tolist() == [float(expected[-1])] * 5
+    judged = known - gate.positions  # what was known a step earlier
+    earlier = track.between(0, known, heard=60 - gate.step)
+    torch.testing.assert_close(earlier[:judged], expected[:judged])
+    assert earlier[judged:].tolist() == [float(expected[judged - 1])] * gate.positions
+    assert track.between(0, 2, heard=gate.step - 1).tolist() == [0, 0]
     track.forget(10)
     torch.testing.assert_close(track.between(10, known), expected[10:])
     assert track.between(8, 10).tolist() == [float(expected[10])] * 2

@@ -4,14 +4,15 @@ import itertools
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import asr.partial
 from asr.audio.files import read_audio
 from asr.decoder import AttentionDecoder, DecoderConfig
 from asr.evaluation.wer import error_rate
 from asr.events import Endpoint, Final, Partial
-from asr.partial import DecoderPartial
+from asr.partial import MOST_PASSES, DecoderPartial
 from asr.recognizer import Recognizer, StreamOptions
 from asr.tokenizer import PieceTable
 from tests.small import ENCODER, randomise, small_model
@@ -33,6 +34,13 @@ def posteriors(model, positions: int) -> torch.Tensor:
     return torch.nn.functional.one_hot(best, len(model.tokenizer)).float().mul(9).log_softmax(-1)
 
 
+@pytest.fixture
+def unbounded(monkeypatch):
+    monkeypatch.setattr(asr.partial, "MOST_PASSES", 10**6)
+
+
+@pytest.mark.usefixtures("unbounded")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 30), st.lists(st.integers(5, 40), min_size=2, max_size=4))
 @torch.no_grad()
 def test_a_checked_draft_gives_what_decoding_anew_gives(seed, sizes):
@@ -47,6 +55,27 @@ def test_a_checked_draft_gives_what_decoding_anew_gives(seed, sizes):
         anew = DecoderPartial(model)
         anew.update(memory[:, :start], torch.cat([posteriors(model, n) for n in sizes])[:start])
         assert partial.text == anew.text
+
+
+@given(st.integers(0, 30), st.integers(20, 80))
+@torch.no_grad()
+def test_an_update_takes_few_passes_and_later_ones_catch_up(seed, size):
+    model = model_with_decoder(seed)
+    memory = torch.randn(1, size, ENCODER.d_model, generator=torch.Generator().manual_seed(seed))
+    passes, forward = [], model.decoder.forward
+    model.decoder.forward = lambda *arguments: passes.append(1) or forward(*arguments)
+    partial, heard = DecoderPartial(model), posteriors(model, size)
+    partial.update(memory, heard)
+    assert len(passes) <= MOST_PASSES
+    for _ in range(12):
+        passes.clear()
+        partial.update(memory[:, :0], heard[:0])
+        assert len(passes) <= MOST_PASSES
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asr.partial, "MOST_PASSES", 10**6)
+        anew = DecoderPartial(model)
+        anew.update(memory, heard)
+    assert partial.pieces == anew.pieces
 
 
 @pytest.fixture(scope="module")

@@ -77,19 +77,36 @@ def test_all_ways_of_feeding_give_the_same_events(recognizer, samples):
 
 
 @settings(max_examples=15)
-@given(st.integers(0, 99), st.lists(st.integers(1, 30000), max_size=8))
-def test_the_size_of_blocks_does_not_move_endpoints(seed, cuts):
+@given(st.integers(0, 99), st.lists(st.integers(1, 30000), max_size=8), st.sampled_from([0, 320]), st.booleans())
+def test_the_size_of_blocks_does_not_move_endpoints(seed, cuts, look_ahead, vad):
     model = small_model()
     model.encoder.ctc.bias[0] += 50  # nothing is heard: loudness alone tells where utterances are
     random = np.random.default_rng(seed)
     levels = np.repeat(10 ** random.uniform(-4, -0.5, 24), 8000)  # half a second each, from a whisper to a shout
     sound = (levels * random.standard_normal(len(levels))).astype(np.float32)
+    rules = EndpointRules(pause=0.4)
+    options = StreamOptions(320, look_ahead, second_pass=False, endpoint=rules, vad=vad)
     whole, cut = (
         [e for block in blocks for e in stream.accept(block, 16000)] + stream.finish()
         for blocks in ([sound], np.split(sound, np.minimum(np.cumsum(cuts), len(sound))))
-        for stream in [Recognizer(model).stream(StreamOptions(second_pass=False, endpoint=EndpointRules(pause=0.4)))]
+        for stream in [Recognizer(model).stream(options)]
     )
     assert whole == cut
+
+
+def test_the_gate_keeps_speech(recognizer, samples):
+    assert recognizer.transcribe(samples, StreamOptions(vad=True)).text == recognizer.transcribe(samples).text
+
+
+def test_noise_does_not_hold_an_utterance_open_behind_the_gate(recognizer, samples):
+    """As loud as the speech before it."""
+    noise = 0.05 * np.random.default_rng(0).standard_normal(16000 * 6).astype(np.float32)
+    sound, ends = np.concatenate([samples[: 16000 * 9 // 2], noise]), {}
+    for vad in (False, True):
+        stream = recognizer.stream(StreamOptions(640, 0, second_pass=False, vad=vad))
+        events = stream.accept(sound, 16000) + stream.finish()
+        ends[vad] = next(event.time for event in events if isinstance(event, Endpoint))
+    assert ends[True] < 6.5 < 9 < ends[False]
 
 
 def test_other_rates_channels_and_levels_are_heard_alike(recognizer, samples):

@@ -8,11 +8,15 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from asr.audio.bytestream import Source
 from asr.errors import AsrError
+
+if TYPE_CHECKING:
+    from asr.manifest import Manifest, Utterance
 
 # What is taken for sound in a folder. A file that is named, matched or listed is read whatever its name.
 _MEDIA = """
@@ -22,6 +26,7 @@ weba webm wma wmv wv
 """
 MEDIA = frozenset(_MEDIA.split())
 STANDARD_INPUT = "-"
+PART_RATE = 16000  # hertz of the parts of recordings that manifests name
 
 
 @dataclass(frozen=True)
@@ -32,33 +37,36 @@ class Input:
         name: what outputs and messages call it.
         path: the local file; `-` is standard input.
         place: where it stands in the tree that it was found in, e.g. `2024/talk.mp3`.
-        member: name of the audio in the tar of the manifest `path`; None: `path` is the audio.
+        row: of the manifest `path`: its audio in the tar, or the part of a recording that it names; None: `path` is the
+            audio.
         error: why there is nothing to read, where that is known already.
     """
 
     name: str
     path: str
     place: str
-    member: str | None = None
+    row: int | None = None
     error: str | None = None
 
     def open(self) -> Source:
         """What `AudioFile` reads.
 
         Raises:
-            ManifestError: it is in a tar and cannot be read.
+            ManifestError: a manifest names it, and it cannot be read.
         """
-        if self.member is None:
+        if self.row is None:
             return self.path
-        manifest, utterances = _manifest(self.path)
-        data = io.BytesIO(manifest.read_bytes(utterances[self.member]))
+        manifest = _manifest(self.path)
+        utterance = manifest[self.row]
+        read = manifest.read_bytes if utterance.offset is None else partial(_part, manifest)
+        data = io.BytesIO(read(utterance))
         data.name = self.name
         return data
 
     def size(self) -> int:
         """Bytes, as far as they can be told at once: something to plan with."""
         try:
-            return 0 if self.member is not None else os.stat(self.path).st_size
+            return 0 if self.row is not None else os.stat(self.path).st_size
         except (OSError, ValueError):
             return 0
 
@@ -125,21 +133,33 @@ def _walk(folder: str) -> Iterator[Input]:
 
 
 @lru_cache(maxsize=4)
-def _manifest(path: str):
-    """The manifest and its utterances by the name of their audio; each process reads it once."""
+def _manifest(path: str) -> Manifest:
+    """Each process reads it once."""
     from asr.manifest import Manifest
 
-    manifest = Manifest(path, require_text=False)
-    return manifest, {utterance.audio: utterance for utterance in manifest}
+    return Manifest(path, require_text=False)
+
+
+def _part(manifest: Manifest, utterance: Utterance) -> bytes:
+    """The part of a recording that an utterance with an offset is, mixed, as a sound file."""
+    import soundfile
+
+    data = io.BytesIO()
+    soundfile.write(data, manifest.read_audio(utterance, PART_RATE), PART_RATE, "FLOAT", format="WAV")
+    return data.getvalue()
 
 
 def _from_manifest(path: str) -> Iterator[Input]:
-    manifest, _ = _manifest(path)
     folder = os.path.dirname(path)
-    for utterance in manifest:
+    for row, utterance in enumerate(_manifest(path)):
         loose = os.path.join(folder, utterance.audio)
         place = os.path.basename(loose) if os.path.isabs(utterance.audio) else utterance.audio
-        if os.path.exists(loose):
+        if utterance.offset is not None:
+            begin, end = utterance.offset, utterance.offset + utterance.duration
+            stem, dot, suffix = place.rpartition(".")
+            place = f"{stem if dot else suffix}-{begin:.2f}-{end:.2f}{dot}{suffix if dot else ''}"
+            yield Input(f"{path}:{utterance.audio} {begin:.2f}-{end:.2f} s", path, place, row=row)
+        elif os.path.exists(loose):
             yield Input(loose, loose, place)
         else:
-            yield Input(f"{path}:{utterance.audio}", path, place, member=utterance.audio)
+            yield Input(f"{path}:{utterance.audio}", path, place, row=row)

@@ -47,7 +47,7 @@ def plan(inputs: Sequence[Input], formats: Sequence[str], folder: Path | None) -
     Where two inputs would make the same file, or one would be overwritten, the input's whole name is kept
     (`talk.mp3.srt`), and where that is not enough a number is added; the same inputs give the same names again.
     """
-    unique = list({(item.path, item.member): item for item in inputs}.values())
+    unique = list({(item.path, item.name): item for item in inputs}.values())
     bases = [_base(item, folder) for item in unique]
     stems = Counter(_stem(base) for base in bases)
     taken = {os.path.abspath(item.path) for item in unique}
@@ -108,7 +108,7 @@ def _base(item: Input, folder: Path | None) -> str:
         return os.path.join(folder, place)
     if item.path == STANDARD_INPUT:
         return place
-    return item.path if item.member is None else os.path.join(os.path.dirname(item.path), place)
+    return item.path if item.row is None else os.path.join(os.path.dirname(item.path), place)
 
 
 def _stem(base: str) -> str:

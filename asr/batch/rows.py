@@ -23,8 +23,9 @@ READ_TOGETHER = 8  # utterances of a long recording
 class DeferredStream(Stream):
     """A stream whose utterances are read later, several at once."""
 
-    def __init__(self, model: SpeechModel | Prepared, options: StreamOptions) -> None:
-        super().__init__(model, replace(options, partials="off"))
+    def __init__(self, recognizer: Recognizer, options: StreamOptions, prepared: Prepared | None = None) -> None:
+        gate = recognizer.gate if options.vad else None
+        super().__init__(prepared or recognizer.model, replace(options, partials="off"), gate=gate)
         self.unread: list[tuple[Segment, Unread]] = []
 
     def _read(self, segment: Segment) -> list[Event]:
@@ -33,7 +34,7 @@ class DeferredStream(Stream):
         start, end = segment.start - self._base, segment.end - self._base
         frames = self._log_power[:, start * SUBSAMPLING : end * SUBSAMPLING].clone()
         sounding = self._samples // self.model.config.features.hop - segment.start * SUBSAMPLING
-        self.unread.append((segment, Unread(frames, max(1, sounding))))
+        self.unread.append((segment, Unread(frames, max(1, sounding), self._speech(segment.start, segment.end))))
         return []
 
     def events(self, segment: Segment, words: Sequence[ReadWord]) -> list[Event]:
@@ -64,7 +65,7 @@ def decode_together(
     block = round(block_seconds(model, options) * rate)
     streams, events = [], []
     for samples, prepared in zip(recordings, passes, strict=True):
-        stream = DeferredStream(Prepared(model, prepared), options)
+        stream = DeferredStream(recognizer, options, Prepared(model, prepared))
         heard = [e for start in range(0, len(samples), block) for e in stream.accept(samples[start:][:block], rate)]
         events.append(heard + stream.finish())
         streams.append(stream)
@@ -83,7 +84,7 @@ def decode_long(recognizer: Recognizer, blocks: Iterable[np.ndarray], options: S
         blocks: its samples `(samples,)`, best in blocks of `block_seconds`.
         options: as for a stream.
     """
-    stream = DeferredStream(recognizer.model, options)
+    stream = DeferredStream(recognizer, options)
     for block in blocks:
         yield from _advance(stream, block, recognizer.sample_rate)
     yield from stream.finish()
@@ -107,7 +108,7 @@ def decode_channels(
         return
     streams: list[DeferredStream] = []
     for block in blocks:
-        streams = streams or [DeferredStream(recognizer.model, options) for _ in range(block.shape[1])]
+        streams = streams or [DeferredStream(recognizer, options) for _ in range(block.shape[1])]
         for number, stream in enumerate(streams, start=1):
             for event in _advance(stream, block[:, number - 1], recognizer.sample_rate):
                 yield event, number

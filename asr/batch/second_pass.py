@@ -24,10 +24,13 @@ LEAST_FILLED = 0.75  # length of the shortest utterance that is encoded in a bat
 
 @dataclass(frozen=True)
 class Unread:
-    """An utterance: `(1, time, mels)` log10 power, of which the first `sounding` frames are no padding."""
+    """An utterance: `(1, time, mels)` log10 power, of which the first `sounding` frames are no padding, and what the
+    gate says of its positions, if it is asked.
+    """
 
     log_power: Tensor
     sounding: int
+    speech: Tensor | None = None
 
     @property
     def positions(self) -> int:
@@ -36,12 +39,13 @@ class Unread:
 
 @dataclass
 class _Encoded:
-    """An utterance on its way: its memory `(positions, d_model)`, CTC `(positions, vocabulary)` and CTC's text."""
+    """An utterance on its way: memory `(positions, d_model)`, CTC `(positions, vocabulary)`, CTC's text, the gate."""
 
     index: int
     memory: Tensor
     log_probs: Tensor
     ctc_text: str
+    speech: Tensor | None
 
 
 @torch.inference_mode()
@@ -96,9 +100,10 @@ def _encode(model: SpeechModel, utterances: Sequence[Unread], batch: Sequence[in
     encoded = []
     for row, (index, size) in enumerate(zip(batch, sizes.tolist(), strict=True)):
         log_probs = output.log_probs[row, :size]
-        if hears_speech(heard(log_probs)):
+        speech = utterances[index].speech
+        if hears_speech(heard(log_probs), speech):
             text = model.tokenizer.decode(ctc_greedy(log_probs))
-            encoded.append(_Encoded(index, output.memory[row, :size], log_probs, text))
+            encoded.append(_Encoded(index, output.memory[row, :size], log_probs, text, speech))
     return encoded
 
 
@@ -106,7 +111,7 @@ def _decode(model: SpeechModel, encoded: Sequence[_Encoded], words: list[list[Re
     """Puts the words of encoded utterances in their places."""
     if model.decoder is None:
         for one in encoded:
-            words[one.index] = read_ctc(model, one.log_probs)
+            words[one.index] = read_ctc(model, one.log_probs, one.speech)
         return
     memory = pad_sequence([one.memory for one in encoded], batch_first=True)
     lengths = torch.tensor([len(one.memory) for one in encoded], device=memory.device)
@@ -114,4 +119,4 @@ def _decode(model: SpeechModel, encoded: Sequence[_Encoded], words: list[list[Re
     texts = [one.ctc_text for one in encoded]
     hypotheses = attention_greedy_rows(model.decoder, model.decoder_pieces, memory, lengths, seconds, texts)
     for one, hypothesis in zip(encoded, hypotheses, strict=True):
-        words[one.index] = read_hypothesis(model, hypothesis, one.log_probs, one.ctc_text)
+        words[one.index] = read_hypothesis(model, hypothesis, one.log_probs, one.ctc_text, one.speech)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from asr.cli.options import Device, Model, Partials, SecondPass, Switch, Threads, load_recognizer
+from asr.cli.options import Device, Model, Partials, SecondPass, Switch, Threads, Vad, load_recognizer
 from asr.errors import AsrError
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ def latency(
     modes: Annotated[str, typer.Option(help="Chunk + look-ahead in milliseconds, separated by commas.")] = MODES,
     partials: Annotated[Partials, typer.Option(help="What reads the partials.")] = Partials.decoder,
     second_pass: SecondPass = Switch.on,
+    vad: Vad = True,
     limit: Annotated[int, typer.Option(min=1, help="At most so many utterances of each manifest.")] = 20,
     clock: Annotated[
         Clock, typer.Option(help="wall; or cpu: the time of this process alone, on a busy machine with --threads 1.")
@@ -82,6 +83,7 @@ def latency(
             second_pass=second_pass is Switch.on,
             partials=partials.value,
             endpoint=EndpointRules(pause=0.8),
+            vad=vad,
         )
         timer = time.perf_counter if clock is Clock.wall else time.process_time
         measure_latency(recognizer, sounds, options, report, timer)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from asr.cli.options import ChunkMs, Device, LookAheadMs, Model, Stage, Threads, load_recognizer
+from asr.cli.options import ChunkMs, Device, LookAheadMs, Model, Stage, Threads, Vad, load_recognizer
 from asr.errors import AsrError
 
 
@@ -28,6 +28,7 @@ def evaluate(
     ] = Stage.final,
     chunk_ms: ChunkMs = 320,
     look_ahead_ms: LookAheadMs = 320,
+    vad: Vad = False,
     json_output: Annotated[Path | None, typer.Option("--json", help="Write results, per file and total, here.")] = None,
     limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first so many utterances.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="The total only, no line for each file.")] = False,
@@ -51,6 +52,7 @@ def evaluate(
         second_pass=stage is Stage.final,
         partials="decoder" if stage is Stage.partial else "off",
         endpoint=None if utterances else EndpointRules(),
+        vad=vad,
     )
     begun = time.monotonic()
     report = evaluate_manifest(recognizer, corpus, options, limit)

@@ -19,11 +19,13 @@ from asr.cli.options import (
     LongestS,
     LookAheadMs,
     Model,
+    Partials,
     PauseMs,
     SecondPass,
     Switch,
     Threads,
     UnheardMs,
+    Vad,
     load_recognizer,
     refuse_overwriting,
 )
@@ -46,13 +48,6 @@ class LiveFormat(str, Enum):
     txt = "txt"
     json = "json"
     jsonl = "jsonl"
-
-
-class Partials(str, Enum):
-    auto = "auto"
-    decoder = "decoder"
-    ctc = "ctc"
-    off = "off"
 
 
 class Source(Protocol):
@@ -101,6 +96,7 @@ def live(
     pause_ms: PauseMs = 800,
     unheard_ms: UnheardMs = 5000,
     longest_s: LongestS = 30,
+    vad: Vad = True,
     format: Annotated[
         LiveFormat,
         typer.Option(
@@ -145,6 +141,7 @@ def live(
             second_pass=second_pass is Switch.on,
             partials=partials.value,
             endpoint=EndpointRules(pause_ms / 1000, unheard_ms / 1000, longest_s),
+            vad=vad,
         )
         resources.enter_context(source)
         recorder = None if save_audio is None else resources.enter_context(Recorder(save_audio, source.sample_rate))

@@ -31,6 +31,7 @@ class Engine(str, Enum):
 
 
 class Partials(str, Enum):
+    auto = "auto"
     decoder = "decoder"
     ctc = "ctc"
     off = "off"
@@ -61,6 +62,10 @@ LongestS = Annotated[
 ]
 UnheardMs = Annotated[
     float, typer.Option("--unheard-ms", min=100, help="Noise without words that ends an utterance; inf: none does.")
+]
+Vad = Annotated[
+    bool,
+    typer.Option("--vad/--no-vad", help="A speech gate: noise becomes no words and holds no utterance open."),
 ]
 Device = Annotated[str, typer.Option("--device", help="Where to compute: cpu, cuda, cuda:1, ...")]
 Threads = Annotated[

@@ -23,6 +23,7 @@ from asr.cli.options import (
     Switch,
     Threads,
     UnheardMs,
+    Vad,
     load_recognizer,
     parse_formats,
     refuse_overwriting,
@@ -52,6 +53,7 @@ def transcribe(
     pause_ms: PauseMs = 1200,
     unheard_ms: UnheardMs = 5000,
     longest_s: LongestS = 30,
+    vad: Vad = False,
     channels: Annotated[
         Channels, typer.Option("--channels", help="mix them, or decode each as a speaker of its own.")
     ] = Channels.mix,
@@ -101,7 +103,7 @@ def transcribe(
     from asr.recognizer import StreamOptions
 
     rules = EndpointRules(pause=pause_ms / 1000, unheard=unheard_ms / 1000, longest=longest_s)
-    options = StreamOptions(chunk_ms, look_ahead_ms, second_pass=second_pass is Switch.on, endpoint=rules)
+    options = StreamOptions(chunk_ms, look_ahead_ms, second_pass=second_pass is Switch.on, endpoint=rules, vad=vad)
     settings = Settings(model, device, threads, options, separate=channels is Channels.separate)
     jobs = 1 if piped else jobs
     if to_files:

@@ -100,6 +100,7 @@ class Report:
                 "look_ahead_ms": self.options.look_ahead_ms,
                 "second_pass": self.options.second_pass,
                 "partials": self.options.partials,
+                "vad": self.options.vad,
                 "utterances": endpoint is None,
                 "endpoint": None if endpoint is None else asdict(endpoint),
             },

@@ -27,18 +27,34 @@ class DraftedSteps:
         state: one row; it may hold the start piece and any beginning of `pieces`. Changed in place.
         pieces: what is written already, without the start piece.
         draft: an earlier hypothesis of the whole text.
+
+    Attributes:
+        pieces: what is written.
+        passes: how often the decoder has been asked.
+        lost: the last piece was none of the draft's; where it goes on is a guess.
     """
 
     def __init__(
         self, decoder: AttentionDecoder, state: DecoderState, pieces: Sequence[int] = (), draft: Sequence[int] = ()
     ) -> None:
         self.pieces = list(pieces)
+        self.passes = 0
         self._decoder, self._state, self._draft = decoder, state, list(draft)
         self._next = len(self.pieces)  # place in the draft
-        self._lost = False  # it is a guess
+        self.lost = False
         self._guesses: list[int] = []
         self._rows: Tensor | None = None  # logits after the last written piece and after each guess
         self._row = 0
+
+    @property
+    def asks(self) -> bool:
+        """Whether the next logits take a pass of the decoder: no guess stands where they follow."""
+        return self._rows is None
+
+    @property
+    def unchecked(self) -> list[int]:
+        """The rest of the draft, from where it goes on after `pieces`."""
+        return self._draft[self._next :]
 
     def logits(self) -> Tensor:
         """Logits `(vocabulary,)` of what follows `pieces`."""
@@ -47,9 +63,10 @@ class DraftedSteps:
             state.truncate(len(self.pieces))
             fed = [self._decoder.config.start, *self.pieces][state.written :]
             room = state.cache.capacity - state.written - len(fed)
-            longest = 0 if self._lost else min(LONGEST_GUESS, room)
+            longest = 0 if self.lost else min(LONGEST_GUESS, room)
             self._guesses = self._draft[self._next : self._next + longest]
             device = self._decoder.embedding.weight.device
+            self.passes += 1
             logits, _ = self._decoder(torch.tensor([fed + self._guesses], device=device), state)
             self._rows, self._row = logits[0, len(fed) - 1 :], 0
         return self._rows[self._row]
@@ -66,10 +83,10 @@ class DraftedSteps:
     def _follow(self, piece: int) -> None:
         """Finds the place in the draft after a piece; after the first that differs, it waits for the next."""
         at, found = self._next, None
-        nearby = range(max(0, at - NEAR), min(len(self._draft), at + NEAR + 1)) if self._lost else [at]
+        nearby = range(max(0, at - NEAR), min(len(self._draft), at + NEAR + 1)) if self.lost else [at]
         for place in sorted(nearby, key=lambda i: abs(i - at)):
             if self._draft[place : place + 1] == [piece]:
                 found = place
                 break
-        self._lost = found is None
+        self.lost = found is None
         self._next = 1 + (at if found is None else found)

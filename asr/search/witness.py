@@ -1,4 +1,5 @@
-"""CTC as the attention decoder's witness: no words where CTC hears nothing, no tails that go round in circles."""
+"""CTC and, if there is one, the speech gate as the attention decoder's witnesses: no words where they hear nothing, no
+tails that go round in circles."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ MOST_REPEATS = 3  # a phrase said more often in a row, with more letters than CT
 UTTERANCE_HEARD = 0.45  # posterior; 99 % of single spoken digits have it, 80 % of noises and struck chords do not
 WORD_HEARD = 0.05  # posterior below which CTC hears nothing but blanks
 NEIGHBOURHOOD = 12  # positions (0.29 s) around a word
+UTTERANCE_SPEECH, WORD_SPEECH = 0.5, 0.2  # probability of speech (gate) below which there are no words, no word
 EXCESS = 1.5  # letters written for each letter that CTC hears, from which on repeats are not believed
 
 
@@ -20,14 +22,20 @@ def heard(log_probs: Tensor, blank: int = 0) -> Tensor:
     return 1 - log_probs[:, blank].exp()
 
 
-def hears_speech(posterior: Tensor) -> bool:
-    """Whether CTC hears a piece anywhere in an utterance, however unsure of which."""
-    return bool((posterior > UTTERANCE_HEARD).any())
+def hears_speech(posterior: Tensor, speech: Tensor | None = None) -> bool:
+    """Whether CTC hears a piece anywhere in an utterance, however unsure of which, and the gate hears speech in it.
+
+    `speech`: what the gate says of the positions; None: it is not asked.
+    """
+    heard = (posterior > UTTERANCE_HEARD).any()
+    return bool(heard) and (speech is None or bool((speech > UTTERANCE_SPEECH).any()))
 
 
-def hears_word(posterior: Tensor, start: int, end: int) -> bool:
-    """Whether CTC hears more than blanks around positions `[start, end)`, where a word is aligned."""
-    return bool((posterior[max(0, start - NEIGHBOURHOOD) : end + NEIGHBOURHOOD] > WORD_HEARD).any())
+def hears_word(posterior: Tensor, start: int, end: int, speech: Tensor | None = None) -> bool:
+    """Whether around positions `[start, end)`, where a word is aligned, CTC hears more than blanks, the gate speech."""
+    around = slice(max(0, start - NEIGHBOURHOOD), end + NEIGHBOURHOOD)
+    heard = (posterior[around] > WORD_HEARD).any()
+    return bool(heard) and (speech is None or bool((speech[around] > WORD_SPEECH).any()))
 
 
 def cut_repeated_tail(hypothesis: Hypothesis, table: PieceTable, ctc_text: str) -> Hypothesis:

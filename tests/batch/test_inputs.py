@@ -4,10 +4,13 @@ import io
 import json
 import tarfile
 
+import numpy as np
 import pytest
+import soundfile
 
 from asr.audio.files import read_audio
 from asr.batch.inputs import find_inputs
+from asr.batch.plan import plan
 from asr.errors import AsrError, ManifestError
 from tests.audio.makers import chirp, with_soundfile
 
@@ -84,3 +87,16 @@ def test_a_manifest_names_loose_audio_and_audio_in_its_tar(tmp_path):
     assert packed.name.endswith("set.jsonl:in/tar.wav")
     with pytest.raises(ManifestError, match=r"nowhere\.wav"):
         nowhere.open()
+
+
+def test_a_manifest_names_parts_of_a_recording(tmp_path):
+    """As NeMo's manifests do; each part is an input with outputs of its own."""
+    samples = np.linspace(-0.5, 0.5, 16000, dtype=np.float32)
+    soundfile.write(tmp_path / "talk.v1.wav", samples, 16000, "FLOAT")
+    lines = [{"audio_filepath": "talk.v1.wav", "offset": begin, "duration": 0.25} for begin in (0, 0.5)]
+    (tmp_path / "set.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    parts = find_inputs([str(tmp_path / "set.jsonl")])
+    assert places(parts) == ["talk.v1-0.00-0.25.wav", "talk.v1-0.50-0.75.wav"]
+    assert len(plan(parts, ["txt"], tmp_path)) == 2
+    for part, begin in zip(parts, (0, 8000), strict=True):
+        np.testing.assert_allclose(read_audio(part.open()), samples[begin : begin + 4000], atol=1e-4)

@@ -55,11 +55,12 @@ def speech_like(seed: int, seconds: float) -> np.ndarray:
     st.integers(0, 99),
     st.sampled_from([(320, 320), (640, 0), (24, 0), (100, 250)]),
     st.booleans(),
+    st.booleans(),
 )
-def test_rows_are_what_streams_are(lengths, seed, latency, second_pass):
+def test_rows_are_what_streams_are(lengths, seed, latency, second_pass, vad):
     """Whatever the lengths, chunks and look-ahead."""
     recognizer = Recognizer(small_model(seed))
-    options = StreamOptions(*latency, second_pass=second_pass)
+    options = StreamOptions(*latency, second_pass=second_pass, vad=vad)
     recordings = [speech_like(seed + i, seconds) for i, seconds in enumerate(lengths)]
     for samples, events in zip(recordings, decode_together(recognizer, recordings, options), strict=True):
         check_equal(events, alone(recognizer, samples, options))

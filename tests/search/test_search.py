@@ -84,6 +84,17 @@ def test_no_words_where_ctc_hears_blanks_alone():
     assert not hears_word(posterior, 10, 20)
 
 
+def test_no_words_where_the_gate_hears_no_speech():
+    posterior, speech = torch.full((100,), 0.9), torch.zeros(100)
+    assert not hears_speech(posterior, speech)
+    assert not hears_word(posterior, 55, 58, speech)
+    speech[60] = 0.9
+    assert hears_speech(posterior, speech)
+    assert hears_word(posterior, 55, 58, speech)
+    assert not hears_word(posterior, 10, 20, speech)
+    assert not hears_speech(torch.zeros(100), speech)
+
+
 TOKENIZER = CtcTokenizer.train(["ab cd ef ab ef cd"] * 3, 10)
 
 
