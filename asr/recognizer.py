@@ -68,7 +68,7 @@ class Recognizer:
     def load(cls, source: str | Path = "en", *, device: str = "cpu", threads: int | None = None) -> Recognizer:
         """A built-in model by name or one in a folder; `threads` limits the processor threads of the whole process.
 
-        On a processor the attention decoder computes in int8, where torch can.
+        On a processor, encoder and attention decoder compute in int8, where torch can.
 
         Raises:
             ModelError: no such model, or an unreadable one.
@@ -76,6 +76,7 @@ class Recognizer:
         if threads:
             torch.set_num_threads(threads)
         model = SpeechModel.load(source, device)
+        model.encoder.to_int8()
         if model.decoder is not None:
             model.decoder.to_int8()
         return cls(model)

@@ -6,7 +6,8 @@
 
 Each file is one utterance for everyone; texts are compared as `asr evaluate` does. Pocketsphinx is a streaming one
 (its built-in English model and trigram), Whisper tiny.en (int8, greedy, through faster-whisper) and Moonshine base-en
-(greedy) read whole utterances. `streamed` is our attention decoder over a memory made of 320 + 320 ms chunks.
+(greedy) read whole utterances. `streamed` is our attention decoder over a memory made of chunks of 320 ms with 320 ms
+of look-ahead; `streamed:160+160` has other chunks.
 """
 
 from __future__ import annotations
@@ -55,15 +56,15 @@ def finals(recognizer: Recognizer) -> Transcribe:
     return transcribe
 
 
-def streamed(model: SpeechModel) -> Transcribe:
-    """Our decoder over a memory that was streamed in chunks, level known."""
-    chunk = model.positions(320)
+def streamed(model: SpeechModel, mode: str = "320+320") -> Transcribe:
+    """Our decoder over a memory that was streamed in chunks with look-ahead (milliseconds), level known."""
+    chunk, look_ahead = (model.positions(float(ms)) for ms in mode.split("+"))
 
     def transcribe(samples: np.ndarray) -> str:
         sound = torch.from_numpy(samples)[None]
         gain = level_gain(sound.square().mean(1))
         padded = torch.nn.functional.pad(sound, (0, RATE // 4))
-        output, _ = model(padded, model.start(chunk=chunk, look_ahead=chunk, gain=gain), final=True)
+        output, _ = model(padded, model.start(chunk=chunk, look_ahead=look_ahead, gain=gain), final=True)
         pieces = transcribe_batch(model.decoder, output.memory, output.lengths, [len(samples) / RATE])[0]
         return model.decoder_pieces.decode(pieces)
 
@@ -156,6 +157,7 @@ def main() -> None:
         "pocketsphinx": pocketsphinx,
     }
     names = args.peers.split(",")
+    makers |= {name: partial(streamed, recognizer.model, name.partition(":")[2]) for name in names if ":" in name}
     if unknown := set(names) - set(makers):
         raise SystemExit(f"--peers: no such peer: {', '.join(sorted(unknown))} (there are {', '.join(makers)})")
     if "moonshine" in names and args.teacher is None:

@@ -187,7 +187,7 @@ def main() -> int:
     args = parser.parse_args()
     recognizer = Recognizer.load(threads=args.threads)
     if args.loop is not None:
-        options = StreamOptions(args.chunk_ms, args.look_ahead_ms, partials="decoder")
+        options = StreamOptions(args.chunk_ms, args.look_ahead_ms, partials="decoder", vad=True)
         return 0 if run_loop(recognizer, options, args.hours, read_audio(args.loop)) else 1
     options = StreamOptions(args.chunk_ms, args.look_ahead_ms, second_pass=args.second_pass)
     speech, minutes = read_audio(SAMPLE), max(3, round(args.hours * 60))

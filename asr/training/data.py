@@ -138,8 +138,12 @@ class BatchReader(Dataset):
 
 
 def _quiet_worker(_: int) -> None:
-    """Ctrl-C reaches the whole process group; the training process alone decides what it means."""
+    """Ctrl-C, and SIGTERM from a scheduler, reach the whole process group; the training process decides what they mean.
+
+    A second SIGTERM is its own: it ends workers that hang.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda number, frame: signal.signal(number, signal.SIG_DFL))
     torch.set_num_threads(1)
 
 

@@ -37,7 +37,11 @@ def command(run: Path, *options: str, settings: tuple[str, ...] = ()) -> list[st
 def start(run: Path, *options: str, settings: tuple[str, ...] = ()) -> subprocess.Popen:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
-        command(run, *options, settings=settings), stderr=subprocess.PIPE, text=True, env=environment
+        command(run, *options, settings=settings),
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
     )
 
 

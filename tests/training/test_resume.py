@@ -1,6 +1,7 @@
 """Runs of the real command that are killed, stopped, refused and taken up again."""
 
 import json
+import os
 import signal
 
 import pytest
@@ -59,10 +60,12 @@ def test_a_killed_run_goes_on_with_the_same_losses(corpus, finished, tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_finishes_the_step_saves_and_says_how_to_go_on(corpus, finished, tmp_path, number):
+@pytest.mark.parametrize("send", [os.kill, os.killpg])
+def test_a_signal_finishes_the_step_saves_and_says_how_to_go_on(corpus, finished, tmp_path, send, number):
+    """Also where it reaches the workers, as from a terminal or a scheduler."""
     process = start(tmp_path, settings=settings(corpus, "schedule.checkpoint_every=1000", "data.workers=1"))
     wait_for_step(tmp_path, 13, process)
-    process.send_signal(number)
+    send(process.pid, number)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     last = logged(tmp_path)[-1]["step"]
