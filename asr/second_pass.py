@@ -12,7 +12,7 @@ from asr.features import level_gain, scale_frames
 from asr.model import SpeechModel
 from asr.search.greedy import Hypothesis, attention_greedy, ctc_greedy
 from asr.search.timestamps import Span, align_words
-from asr.search.witness import cut_repeated_tail, heard, hears_speech, hears_word
+from asr.search.witness import cut_repeated_tail, heard, hears_speech, hears_word, recognises
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,8 @@ def read_hypothesis(
     words = model.decoder_pieces.words(hypothesis.pieces)
     spans = align_words([text for text, _ in words], log_probs, model.tokenizer)
     posterior = heard(log_probs)
+    if not recognises(posterior, [span.score for span in spans]):
+        return []
     return [
         ReadWord(text, span, math.exp(sum(hypothesis.scores[i] for i in pieces) / len(pieces)))
         for (text, pieces), span in zip(words, spans, strict=True)

@@ -14,8 +14,9 @@ from asr.encoder import SUBSAMPLING
 from asr.endpoint import Segment
 from asr.events import Endpoint, Event, Final
 from asr.model import SpeechModel
-from asr.recognizer import TAIL, Recognizer, Stream, StreamOptions
+from asr.recognizer import Recognizer
 from asr.second_pass import ReadWord
+from asr.stream import TAIL, Stream, StreamOptions
 
 READ_TOGETHER = 8  # utterances of a long recording
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from asr.audio.playback import Recording
     from asr.audio.recording import Recorder
     from asr.events import Event
-    from asr.recognizer import Stream
+    from asr.stream import Stream
 
 LAG_WORTH_TELLING = 2.0  # s that recognition was behind the sound
 

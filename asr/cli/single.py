@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from asr.batch.inputs import Input
     from asr.batch.worker import Settings
     from asr.formats import Writer
-    from asr.recognizer import Recognizer, Stream
+    from asr.recognizer import Recognizer
+    from asr.stream import Stream
 
 PROGRESS_AFTER = 2.0  # s of work before a progress bar appears
 

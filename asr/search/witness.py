@@ -3,6 +3,8 @@ tails that go round in circles."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torch import Tensor
 
 from asr.search.greedy import Hypothesis, letter_count
@@ -10,10 +12,12 @@ from asr.tokenizer import PieceTable
 
 LONGEST_LOOP = 12  # pieces of a phrase that may be repeated
 MOST_REPEATS = 3  # a phrase said more often in a row, with more letters than CTC hears, is a loop
-UTTERANCE_HEARD = 0.45  # posterior; 99 % of single spoken digits have it, 80 % of noises and struck chords do not
+UTTERANCE_HEARD = 0.25  # posterior; all but one of 300 single spoken digits have it, 90 % of noises do not
+SURE = 0.95  # posterior of a piece from which on CTC is sure that something is said
+ALIGNED = 0.1  # mean score of aligned words below which they are none of what CTC hears; noises have up to 0.09
 WORD_HEARD = 0.05  # posterior below which CTC hears nothing but blanks
 NEIGHBOURHOOD = 12  # positions (0.29 s) around a word
-UTTERANCE_SPEECH, WORD_SPEECH = 0.5, 0.2  # probability of speech (gate) below which there are no words, no word
+UTTERANCE_SPEECH, WORD_SPEECH = 0.4, 0.2  # probability of speech (gate) below which there are no words, no word
 EXCESS = 1.5  # letters written for each letter that CTC hears, from which on repeats are not believed
 
 
@@ -29,6 +33,19 @@ def hears_speech(posterior: Tensor, speech: Tensor | None = None) -> bool:
     """
     heard = (posterior > UTTERANCE_HEARD).any()
     return bool(heard) and (speech is None or bool((speech > UTTERANCE_SPEECH).any()))
+
+
+def writes(log_probs: Tensor, blank: int = 0) -> bool:
+    """Whether CTC is sure of a piece, or its best path has one: what a partial needs, whose words are not aligned."""
+    return bool((heard(log_probs, blank) > SURE).any() or (log_probs.argmax(-1) != blank).any())
+
+
+def recognises(posterior: Tensor, scores: Sequence[float]) -> bool:
+    """Whether words, of which CTC gave these `scores` when it aligned them, can be what it hears.
+
+    A decoder that is made to read noise writes words of which CTC knows nothing.
+    """
+    return bool((posterior > SURE).any()) or sum(scores) > ALIGNED * len(scores)
 
 
 def hears_word(posterior: Tensor, start: int, end: int, speech: Tensor | None = None) -> bool:

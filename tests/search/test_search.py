@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from asr.decoder import AttentionDecoder
 from asr.search.greedy import Hypothesis, attention_greedy, ctc_greedy, letter_count
 from asr.search.timestamps import align_words
-from asr.search.witness import cut_repeated_tail, hears_speech, hears_word
+from asr.search.witness import cut_repeated_tail, hears_speech, hears_word, recognises, writes
 from asr.tokenizer import CtcTokenizer, PieceTable
 from tests.small import DECODER, randomise
 
@@ -93,6 +93,22 @@ def test_no_words_where_the_gate_hears_no_speech():
     assert hears_word(posterior, 55, 58, speech)
     assert not hears_word(posterior, 10, 20, speech)
     assert not hears_speech(torch.zeros(100), speech)
+
+
+def test_words_that_ctc_knows_nothing_of_are_not_believed_unless_it_is_sure_that_somebody_speaks():
+    faint, sure = torch.full((50,), 0.3), torch.full((50,), 0.97)
+    assert not recognises(faint, [0.02, 0.08])
+    assert recognises(faint, [0.02, 0.4])
+    assert recognises(sure, [0.02, 0.08])
+
+
+def test_a_partial_needs_a_piece_that_ctc_writes_or_is_sure_of():
+    nothing = posteriors([0, 0, 0], 5)
+    assert not writes(nothing)
+    assert writes(posteriors([0, 3, 0], 5))
+    split = torch.tensor([[0.02, 0.49, 0.49], [0.5, 0.25, 0.25]]).log()
+    assert writes(split[:1])
+    assert not writes(split[1:])
 
 
 TOKENIZER = CtcTokenizer.train(["ab cd ef ab ef cd"] * 3, 10)
