@@ -120,6 +120,15 @@ class AttentionDecoder(nn.Module):
             )
         ]
 
+    def revise(self, memory: Tensor, at: int, state: DecoderState) -> None:
+        """Replaces that of a state from position `at` on by a better memory `(batch, positions, d_model)`.
+
+        Pieces that are written already stay as they are.
+        """
+        for (k, v), block in zip(state.memory, self.blocks, strict=True):
+            place = slice(at, at + memory.shape[1])
+            k[:, :, place], v[:, :, place] = block.cross.project_memory(memory)
+
     def score(self, pieces: Tensor, memory: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Logits `(batch, n, vocabulary)` of what follows each of whole texts `(batch, n)`, start piece included.
 

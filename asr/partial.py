@@ -1,5 +1,7 @@
 """Partials: the attention decoder's words while someone speaks, over the memory so far.
 
+Its older part is revised as more becomes known (`asr.revision`).
+
 After each chunk the last hypothesis is the draft: one forward pass checks its pieces against the longer memory, the
 prefix on which decoder and draft agree is kept, and decoding goes on from there. What several updates in a row agree on
 is stable and is never taken back (local agreement: Liu et al. 2020, "Low-latency sequence-to-sequence speech
@@ -47,6 +49,9 @@ class PartialHypothesis(Protocol):
     def update(self, memory: Tensor, log_probs: Tensor) -> None:
         """Goes on over further positions: memory `(1, positions, d_model)`, CTC `(positions, vocabulary)`."""
 
+    def revise(self, memory: Tensor, at: int) -> None:
+        """Puts a better memory `(1, positions, d_model)` in place from position `at` of the utterance on."""
+
 
 class CtcPartial:
     """Greedy CTC, for a machine that is too slow for the decoder: all words are stable but the last.
@@ -66,6 +71,9 @@ class CtcPartial:
         heard = self.model.tokenizer.decode(ctc_greedy(torch.cat(self._log_probs)))
         self.text = f"{self.before} {heard}".strip()
         self.stable = self.text.rpartition(" ")[0]
+
+    def revise(self, memory: Tensor, at: int) -> None:
+        """Greedy CTC reads no memory."""
 
 
 class DecoderPartial:
@@ -101,6 +109,10 @@ class DecoderPartial:
         # A word is whole when the piece that begins the next one is agreed on too.
         starts = [group[0] for _, group in table.words(pieces) if group[0] < self._agreed]
         self.stable = table.decode(pieces[: starts[-1]]) if starts else ""
+
+    def revise(self, memory: Tensor, at: int) -> None:
+        if self._state is not None:
+            self.model.decoder.revise(memory, at, self._state)
 
     def _decode(self, fewest: float, most: float) -> tuple[list[int], list[int]]:
         """The hypothesis that starts with the agreed pieces, and what is left over of the last one, its draft.

@@ -21,6 +21,7 @@ from asr.level import loud_from
 from asr.model import SpeechModel
 from asr.pace import Pace
 from asr.partial import CtcPartial, DecoderPartial, PartialHypothesis
+from asr.revision import LOOK_AHEAD, Revision
 from asr.search.witness import WORD_SPEECH, heard, hears_speech, writes
 from asr.second_pass import ReadWord, read_ctc, read_utterance
 
@@ -81,7 +82,11 @@ class Stream:
         self._log_power = torch.zeros(1, 0, sizes.features.mels, device=self._device)  # of the open utterance
         self._log_probs = torch.zeros(0, sizes.encoder.vocabulary, device=self._device)  # likewise, CTC
         self._memory = torch.zeros(1, 0, sizes.encoder.d_model, device=self._device)  # likewise, for partials
+        sees_less = self._with_decoder and self._state.look_ahead < LOOK_AHEAD
+        self._revision = Revision(model) if sees_less else None
+        self._revised = 0  # position up to which the memory is revised
         self._partial: PartialHypothesis | None = None
+        self._partial_start = 0
         self._silent = 0  # chunks without sound since the last one with sound
         self._partial_until = 0  # position up to which it has been updated
         self._base = 0  # position at which all three begin
@@ -146,7 +151,10 @@ class Stream:
     def _advance(self, samples: np.ndarray, final: bool = False) -> list[Event]:
         if not final:
             self._samples += len(samples)
-        output, self._state = self.model(torch.from_numpy(samples).to(self._device)[None], self._state, final=final)
+        sound = torch.from_numpy(samples).to(self._device)[None]
+        if self._revision is not None:
+            self._revision.accept(sound, final=final)
+        output, self._state = self.model(sound, self._state, final=final)
         self._log_power = torch.cat([self._log_power, output.log_power], 1)
         if self._gate is not None:
             self._gate.accept(output.log_power)
@@ -190,8 +198,25 @@ class Stream:
                 if segment is not None:
                     events += self._read(segment)
         if self.options.partials != "off":
-            events += self._update_partial()
+            revised = self._revise()
+            events += self._update_partial(revised)
         return events
+
+    def _revise(self) -> bool:
+        """Revises the memory as far as what had been heard when this chunk was emitted allows; whether it did."""
+        if self._revision is None:
+            return False
+        end = min(self._revision.until(self._now + self._state.look_ahead), self._now)
+        start, self._revised = max(self._revised, self._base), max(self._revised, end)
+        if start >= end:
+            return False
+        self._memory[:, start - self._base : end - self._base] = self._revision.between(start, end)
+        if self._partial is not None:
+            start = max(start, self._partial_start)
+            end = min(end, self._partial_until)
+            if start < end:
+                self._partial.revise(self._revision.between(start, end), start - self._partial_start)
+        return True
 
     def _speech(self, start: int, end: int) -> Tensor | None:
         """What the gate says of positions `[start, end)`, given what had been heard when they were emitted."""
@@ -200,8 +225,8 @@ class Stream:
         heard = min(end, self._now) + self._state.look_ahead
         return self._gate.between(start, end, heard * SUBSAMPLING)
 
-    def _update_partial(self) -> list[Event]:
-        """The partial of the open utterance, if its text has changed."""
+    def _update_partial(self, revised: bool) -> list[Event]:
+        """The partial of the open utterance, if its text has changed; `revised`: so has the memory behind it."""
         start = 0
         if self._endpointer is not None:
             if not self._endpointer.open:
@@ -212,8 +237,8 @@ class Stream:
             return []
         if self._partial is None:
             self._partial = (DecoderPartial if self._with_decoder else CtcPartial)(self.model)
-            self._partial_until = start
-        elif self._silent > 1:  # nothing new since the last update
+            self._partial_start = self._partial_until = start
+        elif self._silent > 1 and not revised:  # nothing new since the last update
             return []
         before, fresh = self._partial.text, self._partial_until - self._base
         self._partial.update(self._memory[:, fresh:], self._log_probs[fresh:])
@@ -225,7 +250,7 @@ class Stream:
 
     def _fall_back(self) -> None:
         """Partials by CTC from now on, after what the decoder has written of the open utterance."""
-        self._pace, self._with_decoder = None, False
+        self._pace, self._with_decoder, self._revision = None, False, None
         if self._partial is not None:
             self._partial = CtcPartial(self.model, self._partial.text)
         if self._warn is not None:
@@ -268,4 +293,6 @@ class Stream:
         self._memory = self._memory[:, drop:].clone()
         if self._gate is not None:
             self._gate.forget(position)
+        if self._revision is not None:
+            self._revision.forget(position)
         self._base = position
