@@ -1,4 +1,4 @@
-"""The memory of a stream once more, a second later: made of larger chunks that see further into the future.
+"""The memory of a stream once more, up to a second later, made of larger chunks that see further into the future.
 
 What the encoder says of a word gets better with what is known of its future, and partials stand on the screen for
 seconds: their older words are read from this memory. An encoder that runs twice, fast and then better, is the idea of
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from asr.model import SpeechModel
 
-CHUNK, LOOK_AHEAD = 27, 40  # positions: 0.65 s and 0.96 s
+CHUNK, LOOK_AHEAD = 27, 27  # positions: 0.65 s each
 
 
 class Revision:

@@ -47,7 +47,7 @@ def test_a_decoder_goes_on_as_if_it_had_never_read_another_memory(seed, at, size
 
 
 def test_what_partials_read_is_revised_up_to_a_second_before_what_is_heard():
-    """The default look-ahead of 13 positions is heard too; with as much look-ahead as revision has there is none."""
+    """The default look-ahead of 13 positions is heard too; with as much look-ahead as revision has, there is none."""
     from tests.test_partial import model_with_decoder
 
     recognizer, samples = Recognizer(model_with_decoder(0)), sound(1, 300)
