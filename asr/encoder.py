@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from asr.attention import ChunkWindows, KeyValueCache
-from asr.int8 import to_int8
 from asr.masks import FULL_CONTEXT, padding_mask
 from asr.positions import Rotary, bucket_rows, relative_bucket
 from asr.streaming import reset_rows
@@ -153,15 +152,6 @@ class StreamingEncoder(nn.Module):
         self.norm_memory = nn.LayerNorm(c.d_model, bias=False)
         self.norm_ctc = nn.LayerNorm(c.d_model, bias=False)
         self.ctc = nn.Linear(c.d_model, c.vocabulary)
-
-    def to_int8(self) -> StreamingEncoder:
-        """Makes this encoder, on a processor and for inference only, faster, by products in int8 up to the memory.
-
-        The CTC branch stays as it is. Where this build of torch has no such products, nothing changes.
-        """
-        if self.ctc.weight.device.type == "cpu":
-            to_int8(self.blocks[: self.config.layers])
-        return self
 
     def start(self, batch: int = 1, chunk: int = 13) -> EncoderState:
         """The state of streams that will come in chunks of at most `chunk` positions."""
