@@ -16,6 +16,7 @@ from asr.manifest import Utterance
 from asr.search.greedy import PIECES_PER_SECOND
 from asr.tokenizer import PieceTable
 
+SHOUTED = re.compile(r"\b[A-Z][A-Z']+\b")
 IGNORED = -100  # target after the end of a text
 
 
@@ -79,9 +80,13 @@ def as_sentence(text: str) -> str:
 
 
 def is_written(utterance: Utterance) -> bool:
-    """Whether the manifest has the text as it is printed, with capitals and punctuation (`written`)."""
+    """Whether the manifest has the text as it is printed, with capitals and punctuation (`written`).
+
+    Texts with words in CAPITALS do not count: subtitles of games and comics stress words so, and an encoder that is to
+    make a decoder write them makes it spell.
+    """
     written = utterance.extra.get("written")
-    return isinstance(written, str) and bool(written.strip())
+    return isinstance(written, str) and bool(written.strip()) and not SHOUTED.search(written)
 
 
 def as_text(utterance: Utterance, table: PieceTable) -> list[int]:

@@ -131,6 +131,11 @@ def test_what_is_printed_is_taught_as_it_is_and_agreement_is_judged_by_words(eng
     assert is_written(printed)
     assert not is_written(plain)
     assert table.decode(as_text(printed, table)) == "Hello, there!"
+    for text in ("HELLO there!", "Hello, THERE'S", "Hello, I'M there"):
+        shouted = Utterance("a", 1.0, "hello there", {"written": text})
+        assert not is_written(shouted)
+        assert table.decode(as_text(shouted, table)) == "Hello there."
+    assert is_written(Utterance("a", 1.0, "i had a plan b", {"written": "I had a plan B."}))
     assert table.decode(as_text(plain, table)) == "Hello there."
     assert agrees(plain, table.encode("Hello, THERE."), table, 0)
     assert not agrees(plain, table.encode("Hello dear."), table, 0.4)
