@@ -222,6 +222,7 @@ class MultiHeadAttention(nn.Module):
         cache: KeyValueCache | ChunkWindows | None = None,
         layer: int = 0,
         slots: Tensor | None = None,
+        queries: int | None = None,
         return_weights: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Attends from `x`.
@@ -236,9 +237,10 @@ class MultiHeadAttention(nn.Module):
                 stored, the others (look-ahead) are attended to after the cached ones and forgotten.
             layer: which layer of the cache.
             slots: where to store, from `cache.claim`.
+            queries: how many of the first positions attend; default: all. The others are only attended to.
 
         Returns:
-            `(batch, time, d_model)`, and with `return_weights` the weights `(batch, heads, time, keys)`.
+            `(batch, time or queries, d_model)`, and with `return_weights` the weights `(batch, heads, time, keys)`.
         """
         if self.cross:
             (q,) = self._split(self.q(x), 1)
@@ -249,6 +251,9 @@ class MultiHeadAttention(nn.Module):
                 q, k = self.rotary(q, positions), self.rotary(k, positions)
             if cache is not None:
                 k, v = cache.append(layer, k, v, slots)
+        if queries is not None:
+            q = q[:, :, :queries]
+            mask, bias = (part if part is None else part[..., :queries, :] for part in (mask, bias))
         out = attention(q, k, v, mask=mask, bias=bias, return_weights=return_weights)
         out, weights = out if return_weights else (out, None)
         out = self.proj(out.transpose(1, 2).flatten(2))

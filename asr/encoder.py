@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -127,6 +126,43 @@ class EncoderState:
         reset_rows(self, rows)
 
 
+@dataclass(frozen=True)
+class _Layout:
+    """What all blocks are told of a pass: which positions its rows are, and whom these may see.
+
+    Attributes:
+        positions: absolute, `(rows or 1, time)`.
+        mask: `(rows, 1, 1, keys)`, True = may be attended to.
+        bucket: relative-bias buckets `(1, time, keys)`, or their one-hot rows.
+        cache: of the left context; none = the rows are whole utterances.
+        slots: claimed in it for the rows' own positions.
+        own: leading positions of a row that are its own, the others look ahead; none = all.
+        size: positions of an utterance, where rows are its chunks.
+    """
+
+    positions: Tensor
+    mask: Tensor | None
+    bucket: Tensor
+    cache: KeyValueCache | ChunkWindows | None = None
+    slots: Tensor | None = None
+    own: int | None = None
+    size: int = 0
+
+    def split(self, x: Tensor) -> Tensor:
+        """`(batch, positions, d_model)` -> rows: each chunk with its followers, where there are chunks."""
+        if not isinstance(self.cache, ChunkWindows):
+            return x
+        width = self.positions.shape[1]
+        x = F.pad(x, (0, 0, 0, self.cache.chunks * self.own + width - self.own - x.shape[1]))
+        return x.unfold(1, width, self.own).transpose(2, 3).flatten(0, 1)
+
+    def join(self, x: Tensor) -> Tensor:
+        """What rows emitted -> `(batch, positions, ...)`."""
+        if not isinstance(self.cache, ChunkWindows):
+            return x
+        return x.unflatten(0, (-1, self.cache.chunks)).flatten(1, 2)[:, : self.size]
+
+
 def next_window(frames: int, chunk: int, look_ahead: int, final: bool) -> tuple[int, int]:
     """How many positions to compute and to emit when `frames` are pending: `(window, own)`; `(0, 0)` = wait."""
     positions = frames // SUBSAMPLING
@@ -178,7 +214,7 @@ class StreamingEncoder(nn.Module):
         keys = torch.cat([state.cache.positions[:, : state.cache.used], positions[:, own:]], 1)
         mask = (keys >= 0) & (keys >= start - self.config.left_context)
         bucket = relative_bucket(positions[:, :, None] - keys[:, None], self.config.buckets)
-        output = self._run(x, positions, mask[:, None, None], bucket, cache=state.cache, slots=slots, own=own)
+        output = self._run(x, _Layout(positions, mask[:, None, None], bucket, state.cache, slots, own))
         return output, EncoderState(stem, state.cache, state.position + own)
 
     def encode(
@@ -203,78 +239,110 @@ class StreamingEncoder(nn.Module):
             taps: blocks after which the residual stream is handed out (`EncoderOutput.taps`), in ascending order.
             ctc_gradient: share of the CTC branch's gradient that reaches the blocks up to the memory; 0 detaches it.
         """
+        x, lengths = self._stem(frames, lengths)
+        layout = self._layout(lengths, x.shape[1], chunk, look_ahead, left_context)
+        output = self._run(layout.split(x), layout, taps=taps, ctc_gradient=ctc_gradient)
+        taps = tuple(layout.join(tap) for tap in output.taps)
+        return EncoderOutput(layout.join(output.memory), layout.join(output.log_probs), lengths, taps)
+
+    def trunk(
+        self,
+        frames: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        chunk: int = FULL_CONTEXT,
+        look_ahead: int = 0,
+        left_context: int | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """The residual stream at the end of the memory's blocks, and the lengths `(batch,)` in positions.
+
+        Arguments as in `encode`. The stream is what `branch` reads: `(batch, positions, d_model)`, or each chunk with
+        its look-ahead as a row, `(batch * chunks, chunk + look_ahead, d_model)`.
+        """
+        x, lengths = self._stem(frames, lengths)
+        layout = self._layout(lengths, x.shape[1], chunk, look_ahead, left_context)
+        return self._blocks(layout.split(x), layout, range(self.config.layers)), lengths
+
+    def branch(
+        self,
+        stream: Tensor,
+        lengths: Tensor,
+        size: int,
+        *,
+        chunk: int = FULL_CONTEXT,
+        look_ahead: int = 0,
+        left_context: int | None = None,
+    ) -> Tensor:
+        """CTC log-probabilities `(batch, size, vocabulary)` of a stream from `trunk`, with the same chunks as there.
+
+        `lengths` and `size` are in positions, `size` is that of the longest row with its padding.
+        """
+        layout = self._layout(lengths, size, chunk, look_ahead, left_context)
+        x = self._blocks(stream, layout, range(self.config.layers, len(self.blocks)))
+        return layout.join(self.posteriors(x[:, : layout.own]))
+
+    def _stem(self, frames: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Positions `(batch, positions, d_model)` of whole utterances, and how many each row has."""
         batch, time, _ = frames.shape
-        size = time // SUBSAMPLING
-        positions_of = torch.full((batch,), time, device=frames.device) if lengths is None else lengths
-        positions_of = positions_of // SUBSAMPLING
-        x, _ = self.stem(frames[:, : size * SUBSAMPLING])
-        x = x.to(self.ctc.weight.dtype)  # under autocast the residual stream stays in full precision
-        settings = {"taps": taps, "ctc_gradient": ctc_gradient}
-        if chunk < size:
-            left_context = self.config.left_context if left_context is None else left_context
-            output = self._chunks(x, positions_of, chunk, look_ahead, min(left_context, size), settings)
-        else:
-            positions = torch.arange(size, device=x.device)[None]
-            mask = None if lengths is None else padding_mask(positions_of, size)[:, None, None]
-            bucket = self._buckets(positions, positions)
-            output = self._run(x, positions, mask, bucket, **settings)
-        return replace(output, lengths=positions_of)
+        lengths = torch.full((batch,), time, device=frames.device) if lengths is None else lengths
+        x, _ = self.stem(frames[:, : time // SUBSAMPLING * SUBSAMPLING])
+        # under autocast the residual stream stays in full precision
+        return x.to(self.ctc.weight.dtype), lengths // SUBSAMPLING
 
     def posteriors(self, x: Tensor) -> Tensor:
         """CTC log-probabilities `(..., vocabulary)`, float32, of a residual stream `(..., d_model)`."""
         return self.ctc(self.norm_ctc(x)).float().log_softmax(-1)
 
-    def _chunks(
-        self, x: Tensor, lengths: Tensor, chunk: int, look_ahead: int, left_context: int, settings: dict[str, Any]
-    ) -> EncoderOutput:
-        """All chunks of `(batch, positions, d_model)` side by side: each is a row, with its followers and its past."""
-        batch, size, _ = x.shape
-        windows = ChunkWindows(-(-size // chunk), left_context)
-        width = chunk + look_ahead
-        x = F.pad(x, (0, 0, 0, windows.chunks * chunk + look_ahead - size)).unfold(1, width, chunk)
-        x = x.transpose(2, 3).flatten(0, 1)
-        past = windows.positions(chunk, x.device)
-        positions = past[:, -chunk:][:, :1] + torch.arange(width, device=x.device)
+    def _layout(self, lengths: Tensor, size: int, chunk: int, look_ahead: int, left_context: int | None) -> _Layout:
+        """Who sees whom in one masked pass over `size` positions, of which the rows have `lengths` `(batch,)`."""
+        device = lengths.device
+        if chunk >= size:
+            positions = torch.arange(size, device=device)[None]
+            mask = padding_mask(lengths, size)[:, None, None]
+            return _Layout(positions, mask, self._buckets(positions, positions))
+        left_context = self.config.left_context if left_context is None else left_context
+        windows = ChunkWindows(-(-size // chunk), min(left_context, size))
+        past = windows.positions(chunk, device)
+        positions = past[:, -chunk:][:, :1] + torch.arange(chunk + look_ahead, device=device)
         keys = torch.cat([past, positions[:, chunk:]], 1)
         mask = (keys >= 0) & (keys < lengths[:, None, None])
         bucket = self._buckets(positions[:1], keys[:1])
-        positions = positions.repeat(batch, 1)
+        positions = positions.repeat(len(lengths), 1)
         slots = windows.claim(positions[:, :chunk])
-        output = self._run(
-            x, positions, mask.flatten(0, 1)[:, None, None], bucket, windows, slots=slots, own=chunk, **settings
-        )
-        joined = [part.unflatten(0, (batch, -1)).flatten(1, 2)[:, :size] for part in (output.memory, output.log_probs)]
-        taps = tuple(tap.unflatten(0, (batch, -1)).flatten(1, 2)[:, :size] for tap in output.taps)
-        return EncoderOutput(*joined, lengths, taps)
+        return _Layout(positions, mask.flatten(0, 1)[:, None, None], bucket, windows, slots, chunk, size)
 
     def _buckets(self, queries: Tensor, keys: Tensor) -> Tensor:
         """Relative-bias buckets of positions `(batch, queries)` and `(batch, keys)`; one-hot rows for training."""
         bucket = relative_bucket(queries[:, :, None] - keys[:, None], self.config.buckets)
         return bucket_rows(bucket, self.config.buckets, self.ctc.weight) if torch.is_grad_enabled() else bucket
 
-    def _run(
-        self,
-        x: Tensor,
-        positions: Tensor,
-        mask: Tensor | None,
-        bucket: Tensor,
-        cache: KeyValueCache | ChunkWindows | None = None,
-        slots: Tensor | None = None,
-        own: int | None = None,
-        taps: Sequence[int] = (),
-        ctc_gradient: float = 1.0,
-    ) -> EncoderOutput:
-        """Blocks, norms and output layer; emits the first `own` positions (default: all)."""
-        tapped = [x[:, :own]] if 0 in taps else []
-        memory = x
-        for layer, block in enumerate(self.blocks):
-            x = block(x, positions=positions, mask=mask, bucket=bucket, cache=cache, layer=layer, slots=slots)
-            if layer + 1 in taps:
+    def _blocks(self, x: Tensor, layout: _Layout, which: Sequence[int]) -> Tensor:
+        """Some of the blocks, one after the other."""
+        for layer in which:
+            last = layer + 1 == len(self.blocks)
+            x = self.blocks[layer](
+                x,
+                positions=layout.positions,
+                mask=layout.mask,
+                bucket=layout.bucket,
+                cache=layout.cache,
+                layer=layer,
+                slots=layout.slots,
+                queries=layout.own if last else None,
+            )
+        return x
+
+    def _run(self, x: Tensor, layout: _Layout, *, taps: Sequence[int] = (), ctc_gradient: float = 1.0) -> EncoderOutput:
+        """Blocks, norms and output layer; emits each row's own positions."""
+        own, layers, tapped, done = layout.own, self.config.layers, [], 0
+        for stop in sorted({*taps, layers}):
+            x = self._blocks(x, layout, range(done, stop))
+            done = stop
+            if stop in taps:
                 tapped.append(x[:, :own])
-            if layer + 1 == self.config.layers:
+            if stop == layers:
                 memory = self.norm_memory(x[:, :own])
-                if ctc_gradient != 1:
-                    x = x.detach().lerp(x, ctc_gradient)
-        log_probs = self.posteriors(x[:, :own])
+                x = x if ctc_gradient == 1 else x.detach().lerp(x, ctc_gradient)
+        log_probs = self.posteriors(self._blocks(x, layout, range(done, len(self.blocks)))[:, :own])
         lengths = torch.full((x.shape[0],), memory.shape[1], device=x.device)
         return EncoderOutput(memory, log_probs, lengths, tuple(tapped))

@@ -77,10 +77,12 @@ class Block(nn.Module):
         cache: KeyValueCache | ChunkWindows | None = None,
         layer: int = 0,
         slots: Tensor | None = None,
+        queries: int | None = None,
         memory: tuple[Tensor, Tensor] | None = None,
         memory_mask: Tensor | None = None,
     ) -> Tensor:
-        """`(batch, time, d_model)` -> the same; arguments as in `MultiHeadAttention.forward`.
+        """`(batch, time, d_model)` -> the same, or `(batch, queries, d_model)`; arguments as in
+        `MultiHeadAttention.forward`.
 
         `bucket` holds the relative-bias buckets (`RelativeBias.forward`); `memory` and `memory_mask` go to the
         cross-attention.
@@ -93,8 +95,9 @@ class Block(nn.Module):
             cache=cache,
             layer=layer,
             slots=slots,
+            queries=queries,
         )
-        x = x + self.dropout(attended)
+        x = x[:, :queries] + self.dropout(attended)
         if memory is not None:
             x = x + self.dropout(self.cross(self.norm_cross(x), memory=memory, mask=memory_mask))
         return x + self.dropout(self.ff(self.norm_ff(x)))

@@ -97,6 +97,16 @@ def test_full_context_is_one_chunk_as_long_as_the_utterance(seed, positions):
     )
 
 
+@given(st.data(), st.integers(0, 99), chunks, aheads, st.booleans())
+def test_trunk_and_branch_are_the_encoder_in_two_parts(data, seed, chunk, look_ahead, full):
+    sizes = data.draw(st.lists(st.integers(1, 30), min_size=1, max_size=3))
+    x, mode = frames(seed, max(sizes), len(sizes)), {} if full else {"chunk": chunk, "look_ahead": look_ahead}
+    whole = ENC.encode(x, torch.tensor([3 * n for n in sizes]), **mode)
+    stream, positions = ENC.trunk(x, torch.tensor([3 * n for n in sizes]), **mode)
+    assert positions.tolist() == sizes
+    torch.testing.assert_close(ENC.branch(stream, positions, max(sizes), **mode), whole.log_probs, atol=0, rtol=0)
+
+
 @given(st.integers(0, 99), lengths, chunks, aheads, st.integers(0, 39))
 def test_what_lies_beyond_the_look_ahead_changes_nothing(seed, positions, chunk, look_ahead, at):
     """Positions whose group ends before `at` do not depend on frames from 3 * at on."""
