@@ -96,7 +96,7 @@ class EncoderOutput:
 
     Attributes:
         memory: `(batch, positions, d_model)`, for the attention decoder.
-        log_probs: `(batch, positions, vocabulary)`, CTC.
+        log_probs: `(batch, positions, vocabulary)`, CTC; no positions where it was not asked for.
         lengths: `(batch,)` positions that are no padding.
         taps: the residual stream `(batch, positions, d_model)` after each block that was asked for (0 = the stem).
     """
@@ -199,11 +199,12 @@ class StreamingEncoder(nn.Module):
         return EncoderState(self.stem.start(batch, like), cache, position)
 
     def forward(
-        self, frames: Tensor, state: EncoderState | None = None, own: int | None = None
+        self, frames: Tensor, state: EncoderState | None = None, own: int | None = None, *, ctc: bool = True
     ) -> tuple[EncoderOutput, EncoderState]:
         """One chunk of scaled frames `(batch, 3 n, mels)`: emits its first `own` positions, the others look ahead.
 
-        `own` None emits all. The state that is passed in is consumed: its cache is changed in place.
+        `own` None emits all; without `ctc` there is only the memory. The state that is passed in is consumed: its cache
+        is changed in place.
         """
         own = frames.shape[1] // SUBSAMPLING if own is None else own
         state = self.start(frames.shape[0], own) if state is None else state
@@ -214,7 +215,7 @@ class StreamingEncoder(nn.Module):
         keys = torch.cat([state.cache.positions[:, : state.cache.used], positions[:, own:]], 1)
         mask = (keys >= 0) & (keys >= start - self.config.left_context)
         bucket = relative_bucket(positions[:, :, None] - keys[:, None], self.config.buckets)
-        output = self._run(x, _Layout(positions, mask[:, None, None], bucket, state.cache, slots, own))
+        output = self._run(x, _Layout(positions, mask[:, None, None], bucket, state.cache, slots, own), ctc=ctc)
         return output, EncoderState(stem, state.cache, state.position + own)
 
     def encode(
@@ -261,7 +262,7 @@ class StreamingEncoder(nn.Module):
         """
         x, lengths = self._stem(frames, lengths)
         layout = self._layout(lengths, x.shape[1], chunk, look_ahead, left_context)
-        return self._blocks(layout.split(x), layout, range(self.config.layers)), lengths
+        return self._blocks(layout.split(x), layout, range(self.config.layers), len(self.blocks)), lengths
 
     def branch(
         self,
@@ -278,7 +279,7 @@ class StreamingEncoder(nn.Module):
         `lengths` and `size` are in positions, `size` is that of the longest row with its padding.
         """
         layout = self._layout(lengths, size, chunk, look_ahead, left_context)
-        x = self._blocks(stream, layout, range(self.config.layers, len(self.blocks)))
+        x = self._blocks(stream, layout, range(self.config.layers, len(self.blocks)), len(self.blocks))
         return layout.join(self.posteriors(x[:, : layout.own]))
 
     def _stem(self, frames: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -316,10 +317,9 @@ class StreamingEncoder(nn.Module):
         bucket = relative_bucket(queries[:, :, None] - keys[:, None], self.config.buckets)
         return bucket_rows(bucket, self.config.buckets, self.ctc.weight) if torch.is_grad_enabled() else bucket
 
-    def _blocks(self, x: Tensor, layout: _Layout, which: Sequence[int]) -> Tensor:
-        """Some of the blocks, one after the other."""
+    def _blocks(self, x: Tensor, layout: _Layout, which: range, count: int) -> Tensor:
+        """Some of `count` blocks, one after the other; the last one's look-ahead is of no use to anybody."""
         for layer in which:
-            last = layer + 1 == len(self.blocks)
             x = self.blocks[layer](
                 x,
                 positions=layout.positions,
@@ -328,21 +328,33 @@ class StreamingEncoder(nn.Module):
                 cache=layout.cache,
                 layer=layer,
                 slots=layout.slots,
-                queries=layout.own if last else None,
+                queries=layout.own if layer + 1 == count else None,
             )
         return x
 
-    def _run(self, x: Tensor, layout: _Layout, *, taps: Sequence[int] = (), ctc_gradient: float = 1.0) -> EncoderOutput:
+    def _run(
+        self,
+        x: Tensor,
+        layout: _Layout,
+        *,
+        taps: Sequence[int] = (),
+        ctc_gradient: float = 1.0,
+        ctc: bool = True,
+    ) -> EncoderOutput:
         """Blocks, norms and output layer; emits each row's own positions."""
         own, layers, tapped, done = layout.own, self.config.layers, [], 0
+        count = len(self.blocks) if ctc else layers
         for stop in sorted({*taps, layers}):
-            x = self._blocks(x, layout, range(done, stop))
+            x = self._blocks(x, layout, range(done, stop), count)
             done = stop
             if stop in taps:
                 tapped.append(x[:, :own])
             if stop == layers:
                 memory = self.norm_memory(x[:, :own])
                 x = x if ctc_gradient == 1 else x.detach().lerp(x, ctc_gradient)
-        log_probs = self.posteriors(self._blocks(x, layout, range(done, len(self.blocks)))[:, :own])
+        if ctc:
+            log_probs = self.posteriors(self._blocks(x, layout, range(done, count), count)[:, :own])
+        else:
+            log_probs = memory.new_zeros(len(memory), 0, self.config.vocabulary)
         lengths = torch.full((x.shape[0],), memory.shape[1], device=x.device)
         return EncoderOutput(memory, log_probs, lengths, tuple(tapped))

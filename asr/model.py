@@ -133,11 +133,11 @@ class SpeechModel(nn.Module):
         )
 
     def forward(
-        self, samples: Tensor, state: ModelState | None = None, *, final: bool = False
+        self, samples: Tensor, state: ModelState | None = None, *, final: bool = False, ctc: bool = True
     ) -> tuple[StreamOutput, ModelState]:
         """Samples `(batch, time)` -> what the chunks that they complete say; `final` flushes what is pending.
 
-        The state that is passed in is consumed.
+        Without `ctc` there is only the memory. The state that is passed in is consumed.
         """
         state = self.start(samples.shape[0]) if state is None else state
         log_power, features = self.features(samples, state.features)
@@ -151,7 +151,7 @@ class SpeechModel(nn.Module):
             frames = pending[:, : window * SUBSAMPLING]
             followed, level = follow_level(self.features.mean_square(frames), own * SUBSAMPLING, level)
             gain = followed if state.gain is None else state.gain
-            output, inner = self.encoder(scale_frames(frames, gain), inner, own)
+            output, inner = self.encoder(scale_frames(frames, gain), inner, own, ctc=ctc)
             memory.append(output.memory)
             log_probs.append(output.log_probs)
             pending = pending[:, own * SUBSAMPLING :]

@@ -30,7 +30,7 @@ class Revision:
 
     def accept(self, samples: Tensor, *, final: bool = False) -> None:
         """The next samples `(1, time)`."""
-        output, self._state = self._model(samples, self._state, final=final)
+        output, self._state = self._model(samples, self._state, final=final, ctc=False)
         self._memory = torch.cat([self._memory, output.memory], 1)
 
     def until(self, heard: int) -> int:

@@ -89,6 +89,17 @@ def test_streaming_equals_the_masked_single_pass(seed, positions, chunk, look_ah
     assert streamed.lengths.tolist() == offline.lengths.tolist() == [positions] * 2
 
 
+@given(st.integers(0, 99), lengths, chunks, aheads)
+def test_the_memory_is_the_same_without_ctc(seed, positions, chunk, look_ahead):
+    x, one, other = frames(seed, positions + look_ahead), None, None
+    for start in range(0, positions, chunk):
+        window = x[:, 3 * start : 3 * (start + chunk + look_ahead)]
+        whole, one = ENC(window, one, min(chunk, window.shape[1] // 3))
+        part, other = ENC(window, other, min(chunk, window.shape[1] // 3), ctc=False)
+        torch.testing.assert_close(part.memory, whole.memory, atol=1e-5, rtol=0)
+        assert part.log_probs.shape == (1, 0, ENC.config.vocabulary)
+
+
 @given(st.integers(0, 99), lengths)
 def test_full_context_is_one_chunk_as_long_as_the_utterance(seed, positions):
     x = frames(seed, positions)
