@@ -10,6 +10,8 @@ recognition and translation by partial hypothesis selection").
 An update takes a bounded number of passes, so that words never wait for one that has much to change: what it could not
 check stands as it stood, until the next one.
 
+A last word that the decoder is not sure of waits until the next update says it again: most would be taken back.
+
 At the edge of a memory that breaks off, the decoder tends to say again what it has said. Three words that stand in the
 hypothesis already, or more letters than CTC can have missed, end it there.
 """
@@ -29,6 +31,7 @@ from asr.search.greedy import PIECES_PER_SECOND, WITNESSED, ctc_greedy, letter_c
 from asr.text import normalise
 
 AGREEMENT = 4  # updates in a row that must have a piece in common for it to be stable
+SURE = 0.7  # probability that each piece of the last word must have for it to be shown at once
 MOST_PASSES = 8  # of the decoder in an update
 REPEATED = 3  # words in a row
 LETTERS_HEARD, LETTERS_MORE = 2.0, 12  # letters written at most: so many for each that CTC hears, and so many more
@@ -98,14 +101,14 @@ class DecoderPartial:
         self._positions += memory.shape[1]
         self._log_probs.append(log_probs)
         letters = letter_count(self.model.tokenizer.decode(ctc_greedy(torch.cat(self._log_probs))))
-        checked, rest = self._decode(WITNESSED * letters, LETTERS_HEARD * letters + LETTERS_MORE)
+        checked, rest, unsure = self._decode(WITNESSED * letters, LETTERS_HEARD * letters + LETTERS_MORE)
         pieces = self.pieces = checked + rest
         self._history = [*self._history, checked][-AGREEMENT:]
         if len(self._history) == AGREEMENT:
             common = takewhile(lambda same: len(set(same)) == 1, zip(*self._history, strict=False))
             self._agreed = max(self._agreed, sum(1 for _ in common))
         table = self.model.decoder_pieces
-        self.text = table.decode(pieces)
+        self.text = table.decode(pieces[: len(pieces) - unsure])
         # A word is whole when the piece that begins the next one is agreed on too.
         starts = [group[0] for _, group in table.words(pieces) if group[0] < self._agreed]
         self.stable = table.decode(pieces[: starts[-1]]) if starts else ""
@@ -114,8 +117,9 @@ class DecoderPartial:
         if self._state is not None:
             self.model.decoder.revise(memory, at, self._state)
 
-    def _decode(self, fewest: float, most: float) -> tuple[list[int], list[int]]:
-        """The hypothesis that starts with the agreed pieces, and what is left over of the last one, its draft.
+    def _decode(self, fewest: float, most: float) -> tuple[list[int], list[int], int]:
+        """The hypothesis that starts with the agreed pieces, what is left over of the last one, its draft, and how many
+        pieces at the end are of a word that the decoder is not sure of.
 
         It does not end before `fewest` letters are written, and `most` are not exceeded. Words are left over where
         `MOST_PASSES` did not suffice to check them.
@@ -124,24 +128,34 @@ class DecoderPartial:
         limit = min(int(PIECES_PER_SECOND * self._positions * self.model.position_seconds) + 2, MOST_PIECES - 1)
         steps = DraftedSteps(decoder, self._state, self.pieces[: self._agreed], self.pieces)
         pieces, written = steps.pieces, letter_count(table.decode(self.pieces[: self._agreed]))
+        sure = True  # of the last word
         while len(pieces) < limit:
             if steps.asks and steps.passes == MOST_PASSES:
                 rest = steps.unchecked
                 if steps.lost:  # from its next word on
                     rest = list(dropwhile(lambda piece: not table.starts_word(piece), rest))
-                return pieces, rest[: limit - len(pieces)]
+                return pieces, rest[: limit - len(pieces)], 0
             logits = steps.logits()
             following = int(logits.argmax()) if written >= fewest else self._best_but_end(logits)
             if following == decoder.config.end:
                 break
-            written += letter_count(table.decode([following]))
+            letters = letter_count(table.decode([following]))
+            written += letters
             if written > most:
                 break
-            if table.starts_word(following) and (again := self._repeated_from(pieces)) is not None:
-                return pieces[: max(again, self._agreed)], []
+            if table.starts_word(following):
+                if (again := self._repeated_from(pieces)) is not None:
+                    return pieces[: max(again, self._agreed)], [], 0
+                sure = True
+            if letters:
+                sure = sure and float((logits[following] - logits.logsumexp(-1)).exp()) >= SURE
             steps.write(following)
-        again = self._repeated_from(pieces)
-        return pieces if again is None else pieces[: max(again, self._agreed)], []
+        if (again := self._repeated_from(pieces)) is not None:
+            return pieces[: max(again, self._agreed)], [], 0
+        if sure or pieces == self.pieces[: len(pieces)]:
+            return pieces, [], 0
+        _, last = table.words(pieces)[-1]
+        return pieces, [], len(pieces) - last[0]
 
     def _best_but_end(self, logits: Tensor) -> int:
         """The best piece `()` of logits `(vocabulary,)` that is not the end."""

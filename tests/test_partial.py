@@ -12,7 +12,7 @@ from asr.audio.files import read_audio
 from asr.decoder import AttentionDecoder, DecoderConfig
 from asr.evaluation.wer import error_rate
 from asr.events import Endpoint, Final, Partial
-from asr.partial import MOST_PASSES, DecoderPartial
+from asr.partial import MOST_PASSES, SURE, DecoderPartial
 from asr.recognizer import Recognizer, StreamOptions
 from asr.tokenizer import PieceTable
 from tests.small import ENCODER, randomise, small_model
@@ -55,6 +55,28 @@ def test_a_checked_draft_gives_what_decoding_anew_gives(seed, sizes):
         anew = DecoderPartial(model)
         anew.update(memory[:, :start], torch.cat([posteriors(model, n) for n in sizes])[:start])
         assert partial.text == anew.text
+
+
+@given(st.integers(0, 30), st.lists(st.integers(5, 40), min_size=2, max_size=4))
+@torch.no_grad()
+def test_a_last_word_in_doubt_waits_until_it_is_said_again(seed, sizes):
+    model = model_with_decoder(seed)
+    memory = torch.randn(1, sum(sizes), ENCODER.d_model, generator=torch.Generator().manual_seed(seed))
+    partial, start = DecoderPartial(model), 0
+    for size in sizes:
+        before = partial.pieces
+        partial.update(memory[:, start : start + size], posteriors(model, size))
+        start += size
+        pieces = partial.pieces
+        if partial.text == TABLE.decode(pieces):
+            continue
+        _, last = TABLE.words(pieces)[-1]
+        assert partial.text == TABLE.decode(pieces[: last[0]])
+        assert pieces != before[: len(pieces)]
+        state = model.decoder.start(memory[:, :start])
+        logits, _ = model.decoder(torch.tensor([[model.decoder.config.start, *pieces]]), state)
+        chances = logits[0].softmax(-1)[range(len(pieces)), pieces]
+        assert chances[last].min() < SURE
 
 
 @given(st.integers(0, 30), st.integers(20, 80))
