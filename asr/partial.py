@@ -10,7 +10,8 @@ recognition and translation by partial hypothesis selection").
 An update takes a bounded number of passes, so that words never wait for one that has much to change: what it could not
 check stands as it stood, until the next one.
 
-A last word that the decoder is not sure of waits until the next update says it again: most would be taken back.
+A last word that the decoder is not sure of, and words that have more letters than CTC has heard so far, wait until the
+next update says them again: most would be taken back.
 
 At the edge of a memory that breaks off, the decoder tends to say again what it has said. Three words that stand in the
 hypothesis already, or more letters than CTC can have missed, end it there.
@@ -34,6 +35,7 @@ AGREEMENT = 4  # updates in a row that must have a piece in common for it to be 
 SURE = 0.7  # probability that each piece of the last word must have for it to be shown at once
 MOST_PASSES = 8  # of the decoder in an update
 REPEATED = 3  # words in a row
+PLAUSIBLE, PLAUSIBLE_MORE = 1.2, 3  # letters shown at once: so many for each that CTC hears, and so many more
 LETTERS_HEARD, LETTERS_MORE = 2.0, 12  # letters written at most: so many for each that CTC hears, and so many more
 MOST_PIECES = 512  # of one utterance; what comes after them waits for the final
 
@@ -101,14 +103,17 @@ class DecoderPartial:
         self._positions += memory.shape[1]
         self._log_probs.append(log_probs)
         letters = letter_count(self.model.tokenizer.decode(ctc_greedy(torch.cat(self._log_probs))))
-        checked, rest, unsure = self._decode(WITNESSED * letters, LETTERS_HEARD * letters + LETTERS_MORE)
+        before = self.pieces
+        checked, rest, sure = self._decode(WITNESSED * letters, LETTERS_HEARD * letters + LETTERS_MORE)
         pieces = self.pieces = checked + rest
         self._history = [*self._history, checked][-AGREEMENT:]
         if len(self._history) == AGREEMENT:
             common = takewhile(lambda same: len(set(same)) == 1, zip(*self._history, strict=False))
             self._agreed = max(self._agreed, sum(1 for _ in common))
         table = self.model.decoder_pieces
-        self.text = table.decode(pieces[: len(pieces) - unsure])
+        said = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(pieces, before, strict=False)))
+        shown = self._plausible(pieces, max(said, self._agreed), PLAUSIBLE * letters + PLAUSIBLE_MORE, sure)
+        self.text = table.decode(pieces[:shown])
         # A word is whole when the piece that begins the next one is agreed on too.
         starts = [group[0] for _, group in table.words(pieces) if group[0] < self._agreed]
         self.stable = table.decode(pieces[: starts[-1]]) if starts else ""
@@ -117,9 +122,22 @@ class DecoderPartial:
         if self._state is not None:
             self.model.decoder.revise(memory, at, self._state)
 
-    def _decode(self, fewest: float, most: float) -> tuple[list[int], list[int], int]:
-        """The hypothesis that starts with the agreed pieces, what is left over of the last one, its draft, and how many
-        pieces at the end are of a word that the decoder is not sure of.
+    def _plausible(self, pieces: list[int], said: int, most: float, sure: bool) -> int:
+        """How many of the pieces are shown; those that have been `said` before are.
+
+        The others are as far as they are of words with `most` letters together, and the last word if it is `sure`.
+        """
+        words, letters = self.model.decoder_pieces.words(pieces), 0
+        for number, (text, group) in enumerate(words, start=1):
+            letters += letter_count(text)
+            doubtful = letters > most or (number == len(words) and not sure)
+            if doubtful and group[-1] >= said:
+                return group[0]
+        return len(pieces)
+
+    def _decode(self, fewest: float, most: float) -> tuple[list[int], list[int], bool]:
+        """The hypothesis that starts with the agreed pieces, what is left over of the last one, its draft, and whether
+        the decoder is sure of the last word.
 
         It does not end before `fewest` letters are written, and `most` are not exceeded. Words are left over where
         `MOST_PASSES` did not suffice to check them.
@@ -134,7 +152,7 @@ class DecoderPartial:
                 rest = steps.unchecked
                 if steps.lost:  # from its next word on
                     rest = list(dropwhile(lambda piece: not table.starts_word(piece), rest))
-                return pieces, rest[: limit - len(pieces)], 0
+                return pieces, rest[: limit - len(pieces)], True
             logits = steps.logits()
             following = int(logits.argmax()) if written >= fewest else self._best_but_end(logits)
             if following == decoder.config.end:
@@ -145,17 +163,14 @@ class DecoderPartial:
                 break
             if table.starts_word(following):
                 if (again := self._repeated_from(pieces)) is not None:
-                    return pieces[: max(again, self._agreed)], [], 0
+                    return pieces[: max(again, self._agreed)], [], True
                 sure = True
             if letters:
                 sure = sure and float((logits[following] - logits.logsumexp(-1)).exp()) >= SURE
             steps.write(following)
         if (again := self._repeated_from(pieces)) is not None:
-            return pieces[: max(again, self._agreed)], [], 0
-        if sure or pieces == self.pieces[: len(pieces)]:
-            return pieces, [], 0
-        _, last = table.words(pieces)[-1]
-        return pieces, [], len(pieces) - last[0]
+            return pieces[: max(again, self._agreed)], [], True
+        return pieces, [], sure
 
     def _best_but_end(self, logits: Tensor) -> int:
         """The best piece `()` of logits `(vocabulary,)` that is not the end."""
