@@ -7,7 +7,8 @@
 The batches of the first epoch are augmented, cut into chunks and sent through the frozen blocks; what the branch reads
 (`StreamingEncoder.trunk`) is kept in the run's folder, 0.2 GB an hour of speech. A step on a kept batch costs a fifth
 of one on sound. `asr train` with `optimiser.frozen_blocks` does the same without keeping anything. Started again, the
-script goes on keeping where it was, and trains anew.
+script goes on keeping where it was, and trains anew. `--noise` adds batches without words, so that the branch learns
+that noise is no speech: half of it recorded, half made by scripts/sounds.py, as for the speech gate.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import argparse
 import json
 import random
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
 from safetensors.torch import load_file, save_file
+from sounds import RATE, load_sounds, split_noises, synthetic_noise
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
@@ -38,6 +41,9 @@ from asr.training.progress import finite
 from asr.training.run_folder import RunFolder
 
 SHOWN_EVERY = 100  # steps
+NOISES, NOISE_SECONDS = 7, 5  # in a batch without words
+NOISE_SHARE = 0.16  # of the steps of a pass
+POSITIONS_A_PIECE = 4  # by which the loss of a batch without words is divided, as if it had some
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,7 @@ class Kept:
         return cls(stream.half().contiguous(), lengths, batch.targets, batch.target_lengths, masked)
 
     def loss(self, model: SpeechModel) -> Tensor:
-        """CTC of the batch, a piece (as `asr.training.losses.ctc_loss`)."""
+        """CTC of the batch, for each piece (as `asr.training.losses.ctc_loss`)."""
         size, chunk, look_ahead, left_context = self.masked.tolist()
         log_probs = model.encoder.branch(
             self.stream.float(), self.lengths, size, chunk=chunk, look_ahead=look_ahead, left_context=left_context
@@ -88,7 +94,33 @@ class Kept:
             reduction="sum",
             zero_infinity=True,
         )
-        return total / self.target_lengths.sum().clamp(min=1)
+        return total / (self.target_lengths.sum() or self.lengths.sum() / POSITIONS_A_PIECE)
+
+
+def noise_batches(manifest: Path, count: int, seed: int) -> Iterator[Batch]:
+    """Batches without words; of the recordings those that scripts/held_out_noise.py does not hold out."""
+    recorded, _ = split_noises(load_sounds(manifest))
+    size, draw = NOISE_SECONDS * RATE, random.Random(seed)
+    lengths = torch.full((NOISES,), size)
+    nothing, none = torch.zeros(NOISES, 1, dtype=torch.int64), torch.zeros(NOISES, dtype=torch.int64)
+    for number in range(count):
+        torch.manual_seed(draw_seed(seed, number))
+        rows = [
+            draw.choice(recorded).wave() if draw.random() < 0.5 else synthetic_noise(size, draw) for _ in range(NOISES)
+        ]
+        samples = torch.stack([torch.nn.functional.pad(row[:size], (0, max(0, size - len(row)))) for row in rows])
+        samples = samples / samples.square().mean(1, keepdim=True).sqrt().clamp(min=1e-4) * 0.05
+        names = ("noise",) * NOISES
+        yield Batch(samples, lengths, lengths, nothing, none, none, names, (), 1, number)
+
+
+def keep_noise(trainer: Trainer, folder: Path, manifest: Path, count: int) -> list[Path]:
+    """The files of `count` batches without words, made where they are not there yet."""
+    names = [folder / f"noise-{number:06d}.safetensors" for number in range(count)]
+    if not all(name.exists() for name in names):
+        for name, batch in zip(names, noise_batches(manifest, count, trainer.config.seed), strict=True):
+            save_file(vars(Kept.make(batch, trainer)), name)
+    return names
 
 
 def keep(trainer: Trainer, folder: Path, count: int | None) -> list[Path]:
@@ -113,11 +145,14 @@ def keep(trainer: Trainer, folder: Path, count: int | None) -> list[Path]:
     return [name for name in names if name.exists()]
 
 
-def train(trainer: Trainer, files: list[Path], dropout: float) -> None:
+def train(trainer: Trainer, files: list[Path], noises: list[Path], dropout: float) -> None:
     """Steps over kept batches in passes, each in another order; the best model by dev CTC is written."""
     config, model, run = trainer.config, trainer.model, trainer.run_folder
     schedule, draw = config.schedule, random.Random(config.seed)
-    kept = [Kept(**load_file(file)) for file in files]
+    kept, noise = ([Kept(**load_file(file)) for file in group] for group in (files, noises))
+    if noise:
+        share = NOISE_SHARE / (1 - NOISE_SHARE) * len(kept)
+        kept += draw.choices(noise, k=max(1, round(share)))
     for block in model.encoder.blocks[model.config.encoder.layers :]:
         block.dropout.p = dropout
     best, order, losses, begun = None, [], [], time.monotonic()
@@ -157,7 +192,7 @@ def save(trainer: Trainer, folder: Path) -> None:
     trainer.model.save(folder, half=True, decoder=decoder if decoder.exists() else None)
 
 
-def start(config: TrainConfig, folder: Path, count: int | None, dropout: float) -> None:
+def start(config: TrainConfig, folder: Path, count: int | None, noise: Path | None, dropout: float) -> None:
     """Keeps and trains.
 
     Raises:
@@ -173,7 +208,9 @@ def start(config: TrainConfig, folder: Path, count: int | None, dropout: float) 
     for note in trainer.notes:
         print(note)
     trainer.model.eval()
-    train(trainer, keep(trainer, folder / "kept", count), dropout)
+    files = keep(trainer, folder / "kept", count)
+    noises = keep_noise(trainer, folder / "kept", noise, -(-len(files) // 10)) if noise else []
+    train(trainer, files, noises, dropout)
 
 
 def main() -> None:
@@ -182,10 +219,11 @@ def main() -> None:
     parser.add_argument("--run", type=Path, required=True)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="as in asr train")
     parser.add_argument("--batches", type=int, help="how many are kept; default: the whole epoch")
+    parser.add_argument("--noise", type=Path, metavar="MANIFEST", help="recordings of noise, to be silent about")
     parser.add_argument("--dropout", type=float, default=0.1, help="in the branch's block")
     args = parser.parse_args()
     try:
-        start(load_config(args.config, args.set), args.run, args.batches, args.dropout)
+        start(load_config(args.config, args.set), args.run, args.batches, args.noise, args.dropout)
     except AsrError as error:
         raise SystemExit(f"train_ctc: {error}") from error
 

@@ -3,10 +3,12 @@
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from asr.model import SpeechModel
 from tests.training.run_asr import SMALL
@@ -16,11 +18,11 @@ from tests.training.words import write_corpus
 SCRIPT = Path(__file__).parents[2] / "scripts" / "train_ctc.py"
 
 
-def train_ctc(folder: Path, *settings: str) -> subprocess.CompletedProcess[str]:
+def train_ctc(folder: Path, *settings: str, more: Sequence[object] = ()) -> subprocess.CompletedProcess[str]:
     config = folder / "ctc.yaml"
     config.write_text("data:\n  workers: 0\nchunks:\n  full_context: 0.5\n")
     sets = [part for setting in settings for part in ("--set", setting)]
-    command = [sys.executable, SCRIPT, config, "--run", folder / "run", "--batches", "2", *sets]
+    command = [sys.executable, SCRIPT, config, "--run", folder / "run", "--batches", "2", *sets, *more]
     return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
@@ -64,6 +66,29 @@ def test_only_the_branch_learns_and_kept_batches_are_used_again(corpus, start, t
     made = [file.stat().st_mtime_ns for file in kept]
     assert train_ctc(tmp_path, *settings).returncode == 0
     assert [file.stat().st_mtime_ns for file in kept] == made
+
+
+def test_noise_is_to_be_silent_about(corpus, start, tmp_path, monkeypatch):
+    """Taught nothing but silence over noise, the branch is sure of the blank there."""
+    sizes = SpeechModel.load(start).config.encoder
+    settings = [
+        *(s for s in SMALL if not s.startswith("model.")),
+        f"data.train=[{corpus}]",
+        f"start={start}",
+        f"optimiser.frozen_blocks={sizes.layers}",
+        "optimiser.learning_rate=3e-3",
+        "schedule.steps=60",
+        "schedule.warmup=1",
+    ]
+    done = train_ctc(tmp_path, *settings, more=["--noise", corpus])
+    assert done.returncode == 0, done.stderr
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
+    from train_ctc import Kept
+
+    kept = Kept(**load_file(tmp_path / "run" / "kept" / "noise-000000.safetensors"))
+    assert kept.target_lengths.tolist() == [0] * len(kept.lengths)
+    before, after = (float(kept.loss(SpeechModel.load(path))) for path in (start, tmp_path / "run" / "model"))
+    assert after < 0.5 * before
 
 
 def test_blocks_that_are_not_frozen_are_told_in_one_line(corpus, start, tmp_path):
