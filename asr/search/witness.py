@@ -13,8 +13,8 @@ from asr.tokenizer import PieceTable
 LONGEST_LOOP = 12  # pieces of a phrase that may be repeated
 MOST_REPEATS = 3  # a phrase said more often in a row, with more letters than CTC hears, is a loop
 UTTERANCE_HEARD = 0.25  # posterior; all but one of 300 single spoken digits have it, 90 % of noises do not
-SURE = 0.95  # posterior of a piece from which on CTC is sure that something is said
-ALIGNED = 0.1  # mean score of aligned words below which they are none of what CTC hears, as in most noises
+SURE = 0.98  # posterior of a piece from which on CTC is sure that something is said
+ALIGNED = 0.2  # mean score of aligned words below which they are none of what CTC hears, as in most noises
 WORD_HEARD = 0.05  # posterior below which CTC hears nothing but blanks
 NEIGHBOURHOOD = 12  # positions (0.29 s) around a word
 UTTERANCE_SPEECH, WORD_SPEECH = 0.4, 0.2  # probability of speech (gate) below which there are no words, no word
