@@ -30,12 +30,12 @@ from torch.nn.utils import clip_grad_norm_
 from asr.errors import AsrError, ConfigError
 from asr.model import DECODER, SpeechModel, model_folder
 from asr.training.batching import draw_seed
-from asr.training.chunks import draw_chunk, draw_left_context
 from asr.training.config import TrainConfig
 from asr.training.data import Batch, read_batches
 from asr.training.forward import Setting
 from asr.training.load_config import load_config
 from asr.training.loop import Trainer
+from asr.training.losses import ctc_sum
 from asr.training.optimiser import learning_rate
 from asr.training.progress import finite
 from asr.training.run_folder import RunFolder
@@ -71,8 +71,7 @@ class Kept:
         config, encoder = trainer.config, trainer.model.encoder
         seed = draw_seed(config.seed, batch.epoch, batch.number)
         torch.manual_seed(seed)
-        draw = random.Random(seed)
-        setting = Setting(*draw_chunk(config.chunks, draw), draw_left_context(config.chunks, draw))
+        setting = Setting.draw(config.chunks, random.Random(seed))
         frames, lengths = trainer.forward.frames(batch, augment=True)
         stream, lengths = encoder.trunk(frames, lengths, **asdict(setting))
         size = int(lengths.max())
@@ -86,14 +85,7 @@ class Kept:
         log_probs = model.encoder.branch(
             self.stream.float(), self.lengths, size, chunk=chunk, look_ahead=look_ahead, left_context=left_context
         )
-        total = torch.nn.functional.ctc_loss(
-            log_probs.transpose(0, 1),
-            self.targets,
-            self.lengths,
-            self.target_lengths,
-            reduction="sum",
-            zero_infinity=True,
-        )
+        total = ctc_sum(log_probs, self.lengths, self.targets, self.target_lengths)
         return total / (self.target_lengths.sum() or self.lengths.sum() / POSITIONS_A_PIECE)
 
 

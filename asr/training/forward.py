@@ -17,7 +17,7 @@ from asr.model import SpeechModel
 from asr.training.augment import augment_samples, perturb_speed, random_gain, spec_augment
 from asr.training.batching import draw_seed
 from asr.training.chunks import draw_chunk, draw_left_context
-from asr.training.config import TrainConfig
+from asr.training.config import ChunkConfig, TrainConfig
 from asr.training.data import Batch
 from asr.training.losses import active_losses, loss_sizes, weighted_losses
 from asr.training.memory import MemoryLimit, is_out_of_memory, release
@@ -33,6 +33,11 @@ class Setting:
     chunk: int
     look_ahead: int
     left_context: int | None
+
+    @classmethod
+    def draw(cls, config: ChunkConfig, draw: random.Random) -> Setting:
+        """One for a batch."""
+        return cls(*draw_chunk(config, draw), draw_left_context(config, draw))
 
 
 @dataclass(frozen=True)
@@ -80,9 +85,7 @@ class Forward:
         """
         seed = draw_seed(self.config.seed, batch.epoch, batch.number)
         torch.manual_seed(seed)
-        draw = random.Random(seed)
-        chunks = self.config.chunks
-        setting = Setting(*draw_chunk(chunks, draw), draw_left_context(chunks, draw))
+        setting = Setting.draw(self.config.chunks, random.Random(seed))
         batch = perturb_speed(batch.to(self.device), self.config.augment, self.model.config.features.hop)
         views = [self.frames(batch, augment=True) for _ in range(2 if self.config.losses.consistency else 1)]
         padded = len(batch) * batch.samples.shape[1]

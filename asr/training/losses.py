@@ -61,20 +61,23 @@ class Lesson:
         return output.taps[self.taps.index(block)]
 
 
-def ctc_sum(lesson: Lesson, log_probs: Tensor) -> Tensor:
-    """Negative log-likelihood of a batch's targets (Graves et al. 2006), of log-probabilities `(batch, positions, v)`.
+def ctc_sum(log_probs: Tensor, lengths: Tensor, targets: Tensor, target_lengths: Tensor) -> Tensor:
+    """Negative log-likelihood of targets (Graves et al. 2006), of log-probabilities `(batch, positions, vocabulary)`.
 
     Utterances that have fewer positions than their text needs count as zero.
+
+    Args:
+        log_probs: of which `lengths` `(batch,)` positions are no padding.
+        lengths: see `log_probs`.
+        targets: `(batch, pieces)`, of which `target_lengths` `(batch,)` are no padding.
+        target_lengths: see `targets`.
     """
-    batch = lesson.batch
-    return F.ctc_loss(
-        log_probs.float().transpose(0, 1),
-        batch.targets,
-        lesson.lengths,
-        batch.target_lengths,
-        reduction="sum",
-        zero_infinity=True,
-    )
+    log_probs = log_probs.float().transpose(0, 1)
+    return F.ctc_loss(log_probs, targets, lengths, target_lengths, reduction="sum", zero_infinity=True)
+
+
+def _ctc_of(lesson: Lesson, log_probs: Tensor) -> Tensor:
+    return ctc_sum(log_probs, lesson.lengths, lesson.batch.targets, lesson.batch.target_lengths)
 
 
 def piece_count(lesson: Lesson) -> Tensor:
@@ -84,13 +87,13 @@ def piece_count(lesson: Lesson) -> Tensor:
 
 def ctc_loss(lesson: Lesson, views: Sequence[EncoderOutput]) -> Tensor:
     """CTC at the output; over pieces."""
-    return sum(ctc_sum(lesson, view.log_probs) for view in views) / len(views)
+    return sum(_ctc_of(lesson, view.log_probs) for view in views) / len(views)
 
 
 def intermediate_loss(lesson: Lesson, views: Sequence[EncoderOutput]) -> Tensor:
     """CTC after blocks on the way, through the same norm and output layer (Lee and Watanabe 2021, section 3.1)."""
     blocks = lesson.config.intermediate_blocks
-    sums = [ctc_sum(lesson, lesson.head(lesson.tap(view, block))) for view in views for block in blocks]
+    sums = [_ctc_of(lesson, lesson.head(lesson.tap(view, block))) for view in views for block in blocks]
     return sum(sums) / len(sums)
 
 

@@ -38,18 +38,22 @@ def start(corpus, tmp_path_factory):
     return folder / "model"
 
 
-def test_only_the_branch_learns_and_kept_batches_are_used_again(corpus, start, tmp_path):
-    sizes = SpeechModel.load(start).config.encoder
-    settings = [
+def branch_alone(corpus: Path, start: Path) -> list[str]:
+    """Settings of a short run."""
+    return [
         *(s for s in SMALL if not s.startswith("model.")),
         f"data.train=[{corpus}]",
-        f"data.dev=[{corpus}]",
         f"start={start}",
-        f"optimiser.frozen_blocks={sizes.layers}",
+        f"optimiser.frozen_blocks={SpeechModel.load(start).config.encoder.layers}",
         "optimiser.learning_rate=3e-3",
         "schedule.steps=60",
         "schedule.warmup=1",
     ]
+
+
+def test_only_the_branch_learns_and_kept_batches_are_used_again(corpus, start, tmp_path):
+    sizes = SpeechModel.load(start).config.encoder
+    settings = [*branch_alone(corpus, start), f"data.dev=[{corpus}]"]
     done = train_ctc(tmp_path, *settings)
     assert done.returncode == 0, done.stderr
     losses = [json.loads(line)["loss"] for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
@@ -70,17 +74,7 @@ def test_only_the_branch_learns_and_kept_batches_are_used_again(corpus, start, t
 
 def test_noise_is_to_be_silent_about(corpus, start, tmp_path, monkeypatch):
     """Taught nothing but silence over noise, the branch is sure of the blank there."""
-    sizes = SpeechModel.load(start).config.encoder
-    settings = [
-        *(s for s in SMALL if not s.startswith("model.")),
-        f"data.train=[{corpus}]",
-        f"start={start}",
-        f"optimiser.frozen_blocks={sizes.layers}",
-        "optimiser.learning_rate=3e-3",
-        "schedule.steps=60",
-        "schedule.warmup=1",
-    ]
-    done = train_ctc(tmp_path, *settings, more=["--noise", corpus])
+    done = train_ctc(tmp_path, *branch_alone(corpus, start), more=["--noise", corpus])
     assert done.returncode == 0, done.stderr
     monkeypatch.syspath_prepend(str(SCRIPT.parent))
     from train_ctc import Kept
