@@ -7,8 +7,10 @@
 The batches of the first epoch are augmented, cut into chunks and sent through the frozen blocks; what the branch reads
 (`StreamingEncoder.trunk`) is kept in the run's folder, 0.2 GB an hour of speech. A step on a kept batch costs a fifth
 of one on sound. `asr train` with `optimiser.frozen_blocks` does the same without keeping anything. Started again, the
-script goes on keeping where it was, and trains anew. `--noise` adds batches without words, so that the branch learns
-that noise is no speech: half of it recorded, half made by scripts/sounds.py, as for the speech gate.
+script goes on keeping where it was, and trains anew: another `start` or other data want another folder.
+
+`--noise` adds batches without words, so that the branch learns that noise is no speech: half recorded, half made by
+scripts/sounds.py, as for the speech gate.
 """
 
 from __future__ import annotations
