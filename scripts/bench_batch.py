@@ -78,7 +78,8 @@ def main() -> int:
         }
         seconds = json.loads((batch / "asr-report.json").read_text())["audio_seconds"]
         texts = {path.relative_to(alone): path.read_text() for path in alone.rglob("*.txt")}
-        same = sum((batch / name).exists() and (batch / name).read_text() == text for name, text in texts.items())
+        others = {name: (batch / name).read_text() if (batch / name).exists() else "" for name in texts}
+    different = [name for name, text in texts.items() if others[name] != text]
     for name, cost in costs.items():
         print(
             f"{name:24} {seconds / 3600:.3f} h  {cost.wall:7.1f} s  {seconds / cost.wall:5.2f} x real time  "
@@ -87,8 +88,10 @@ def main() -> int:
     first, second = costs.values()
     wall, processor = second.wall / first.wall, second.processor / first.processor
     print(f"batches over one by one: wall {wall:.2f}, processor {processor:.2f}")
-    print(f"{same} of {len(texts)} texts are the same")
-    return 0 if same == len(texts) else 1
+    print(f"{len(texts) - len(different)} of {len(texts)} texts are the same")
+    for name in different[:10]:
+        print(f"{name}: {texts[name]!r}, in a batch {others[name]!r}")
+    return 1 if different else 0
 
 
 if __name__ == "__main__":

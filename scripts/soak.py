@@ -15,6 +15,8 @@ must be written down like the one before, and times must go on increasing.
 from __future__ import annotations
 
 import argparse
+import difflib
+import math
 import sys
 import time
 from collections.abc import Iterator
@@ -24,8 +26,10 @@ import numpy as np
 import psutil
 import torch
 
+from asr import revision
 from asr.audio.files import read_audio
 from asr.events import Endpoint, Final, Partial
+from asr.gate import SpeechGate
 from asr.recognizer import Recognizer, StreamOptions
 
 SAMPLE = Path(__file__).parents[1] / "tests" / "data" / "sample.flac"
@@ -111,9 +115,12 @@ class Loop:
 
     def __init__(self, recognizer: Recognizer, options: StreamOptions, speech: np.ndarray) -> None:
         self.stream = recognizer.stream(options)
-        self.chunk = recognizer.model.positions(options.chunk_ms) * POSITION
-        chunks = -(-(len(speech) + round(PAUSE * RATE)) // self.chunk)  # whole ones: each pass is cut alike
-        self.sound = np.pad(speech, (0, chunks * self.chunk - len(speech)))
+        chunk = recognizer.model.positions(options.chunk_ms)
+        self.chunk = chunk * POSITION
+        # Each pass is cut alike: in whole chunks, whole chunks of revision and whole steps of the gate.
+        period = math.lcm(chunk, revision.CHUNK, SpeechGate.load().positions) * POSITION
+        periods = -(-(len(speech) + round(PAUSE * RATE)) // period)
+        self.sound = np.pad(speech, (0, periods * period - len(speech)))
         self.texts: list[list[str]] = []
         self.faults: list[str] = []
         self.partials = 0
@@ -161,13 +168,19 @@ def run_loop(recognizer: Recognizer, options: StreamOptions, hours: float, speec
                 flush=True,
             )
     settled = loop.texts[SETTLED:]
-    different = sum(texts != settled[0] for texts in settled)
+    different = [number for number, texts in enumerate(settled, SETTLED + 1) if texts != settled[0]]
     growth = max(memory[SETTLED:]) - memory[SETTLED - 1]
     tenth = max(1, passes // 10)
     slowdown = float(np.median(work[-tenth:]) / np.median(work[:tenth]))
-    print(
-        f"{passes} passes, {passes * seconds / 3600:.2f} h; {len(settled[0])} utterances in each, {different} different"
-    )
+    hours = passes * seconds / 3600
+    print(f"{passes} passes, {hours:.2f} h; {len(settled[0])} utterances in each, {len(different)} different")
+    for number in different[:10]:
+        print(
+            *difflib.unified_diff(
+                settled[0], loop.texts[number - 1], f"pass {SETTLED + 1}", f"pass {number}", n=0, lineterm=""
+            ),
+            sep="\n",
+        )
     print(f"memory grew by {growth:.1f} MB after pass {SETTLED} (at most {MOST_GROWTH_MB:.0f})")
     print(f"processor time, last tenth over first: {slowdown:.2f} (at most {MOST_SLOWDOWN})")
     for fault in loop.faults[:10]:
