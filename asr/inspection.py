@@ -13,7 +13,7 @@ from asr.features import level_gain, scale_frames
 from asr.gate import GateTrack, SpeechGate
 from asr.model import SpeechModel
 from asr.positions import relative_bucket
-from asr.recognizer import Recognizer, StreamOptions
+from asr.recognizer import Recognizer
 
 FURTHEST = 400  # positions either way over which the relative bias is shown: it has no more to say beyond
 
@@ -80,7 +80,7 @@ def inspect_samples(
     positions = output.log_probs.shape[1]
     track = GateTrack(gate)
     track.accept(log_power.to(gate.vit.token.device))
-    finals = recognizer.transcribe(samples.cpu().numpy(), StreamOptions())
+    finals = recognizer.transcribe(samples.cpu().numpy())
     words = [Word(w.text, w.start + start, w.end + start, w.confidence) for final in finals for w in final.words]
     weights = attention_weights(model, output.taps[0], layer)
     distance = torch.arange(-FURTHEST, FURTHEST + 1, device=log_power.device)

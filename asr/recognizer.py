@@ -14,7 +14,7 @@ import torch
 from asr.events import Final
 from asr.gate import SpeechGate
 from asr.model import SpeechModel
-from asr.stream import Stream, StreamOptions
+from asr.stream import RECORDED, Stream, StreamOptions
 
 if TYPE_CHECKING:
     from asr.batch.transcript import Recording, Transcript
@@ -58,7 +58,7 @@ class Recognizer:
         return Stream(self.model, options, warn, self.gate if options.vad else None)
 
     def transcribe(
-        self, source: Recording, options: StreamOptions = StreamOptions(), *, rate: int | None = None
+        self, source: Recording, options: StreamOptions = RECORDED, *, rate: int | None = None
     ) -> Transcript:
         """The text of a whole recording, its utterances, words, times and confidences.
 
@@ -76,7 +76,7 @@ class Recognizer:
         return transcribe_recording(self, source, options, rate)
 
     def utterances(
-        self, source: Recording, options: StreamOptions = StreamOptions(), *, rate: int | None = None
+        self, source: Recording, options: StreamOptions = RECORDED, *, rate: int | None = None
     ) -> Iterator[Final]:
         """As `transcribe`, but each final when it is decoded, in memory that does not grow: for hours of sound."""
         from asr.batch.transcript import Reader
@@ -86,7 +86,7 @@ class Recognizer:
     def transcribe_batch(
         self,
         sources: Iterable[str | PathLike[str] | BinaryIO | np.ndarray],
-        options: StreamOptions = StreamOptions(),
+        options: StreamOptions = RECORDED,
     ) -> list[Transcript]:
         """As `transcribe` of each, but decoded together, which is faster: for some dozens of short recordings.
 

@@ -53,6 +53,10 @@ class StreamOptions:
     vad: bool = False
 
 
+# For recordings, where nobody waits for partials: words wait as long as with the defaults, and cost a quarter less.
+RECORDED = StreamOptions(chunk_ms=640, look_ahead_ms=0)
+
+
 class Stream:
     """One stream of sound: samples in, events out. Memory and time per chunk do not grow with its length.
 

@@ -5,7 +5,9 @@
     python scripts/make_mixed_formats.py OUT --score TEXTS
 
 writes OUT/FORMAT/SET/NAME.SUFFIX for each format and OUT/references.jsonl; --score prints the word error rate of each
-format and set. `original` holds the samples as 32-bit floating-point WAV.
+format and set. `original` holds the samples as 32-bit floating-point WAV. With --deal each utterance is in one other
+format only, dealt in turn, so that large sets can be decoded whole; each format is compared with the originals of its
+utterances.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import numpy as np
 import soundfile
 import soxr
 
-from asr.evaluation.wer import error_rate
+from asr.evaluation.wer import ErrorRate, error_rate
 from asr.manifest import Manifest
 
 RATE = 16000
@@ -59,16 +61,17 @@ FORMATS = {
     "webm": ("webm", lambda path, x: write_with_av(path, x, 48000, "webm", "libopus", 48000)),
     "wav-8k": ("wav", lambda path, x: soundfile.write(path, soxr.resample(x, RATE, 8000), 8000, subtype="PCM_16")),
 }
-LOSSLESS = ("wav", "flac", "wav-48k-stereo")
+ORIGINAL, LOSSLESS = "original", ("wav", "flac", "wav-48k-stereo")
 
 
-def make(out: Path, manifests: list[Path], limit: int | None) -> None:
-    references = []
+def make(out: Path, manifests: list[Path], limit: int | None, deal: bool) -> None:
+    references, copies = [], [name for name in FORMATS if name != ORIGINAL]
     for path in manifests:
         corpus, name = Manifest(path), path.parent.name
         for number, utterance in enumerate(corpus[:limit]):
             samples = corpus.read_audio(utterance, RATE)
-            for form, (suffix, write) in FORMATS.items():
+            for form in (ORIGINAL, copies[number % len(copies)]) if deal else FORMATS:
+                suffix, write = FORMATS[form]
                 place = Path(form, name, f"{number:04d}.{suffix}")
                 (out / place).parent.mkdir(parents=True, exist_ok=True)
                 write(out / place, samples)
@@ -79,19 +82,23 @@ def make(out: Path, manifests: list[Path], limit: int | None) -> None:
 
 
 def score(out: Path, texts: Path) -> int:
-    """Word error rate of each format over all sets, and whether lossless copies are read like the originals."""
-    errors: dict[str, dict[str, object]] = defaultdict(dict)
+    """Word error rates of each format and of its originals; whether lossless copies are read like these."""
+    errors: dict[str, dict[str, ErrorRate]] = defaultdict(dict)  # format -> SET/NAME -> errors
     missing = 0
     for utterance in Manifest(out / "references.jsonl"):
-        form, name = Path(utterance.audio).parts[:2]
+        form, name = Path(utterance.audio).parts[0], "/".join(Path(utterance.audio).with_suffix("").parts[1:])
         text = (texts / utterance.audio).with_suffix(".txt")
         missing += not text.exists()
-        one = error_rate(utterance.text, text.read_text("utf-8") if text.exists() else "")
-        for group in (name, "all"):
-            errors[form][group] = errors[form][group] + one if group in errors[form] else one
-    for form, sets in errors.items():
-        print(f"{form:15}", "  ".join(f"{name} {total.wer:.2f}" for name, total in sets.items()))
-    worst = max(abs(errors[form]["all"].wer - errors["original"]["all"].wer) for form in LOSSLESS)
+        errors[form][name] = error_rate(utterance.text, text.read_text("utf-8") if text.exists() else "")
+    worst = 0.0
+    for form, those in errors.items():
+        sets: dict[str, list[ErrorRate]] = defaultdict(list)
+        for name, one in those.items():
+            sets[name.partition("/")[0]].append(one)
+        total, same = (sum((errors[f][name] for name in those), ErrorRate()).wer for f in (form, ORIGINAL))
+        by_set = "  ".join(f"{name} {sum(of_set, ErrorRate()).wer:.2f}" for name, of_set in sets.items())
+        print(f"{form:15} {len(those):5} files  {by_set}  all {total:.2f}, their originals {same:.2f}")
+        worst = max(worst, abs(total - same) if form in LOSSLESS else 0)
     print(f"lossless copies differ from the originals by at most {worst:.2f} in WER; {missing} texts are missing")
     return 0 if worst <= 0.5 and not missing else 1
 
@@ -101,11 +108,12 @@ def main() -> int:
     parser.add_argument("out", type=Path)
     parser.add_argument("manifests", type=Path, nargs="*")
     parser.add_argument("--limit", type=int, help="utterances of each manifest")
+    parser.add_argument("--deal", action="store_true", help="each utterance as the original and in one other format")
     parser.add_argument("--score", type=Path, help="folder of the texts that were made of OUT")
     args = parser.parse_args()
     if args.score is not None:
         return score(args.out, args.score)
-    make(args.out, args.manifests, args.limit)
+    make(args.out, args.manifests, args.limit, args.deal)
     return 0
 
 

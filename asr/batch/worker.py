@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from asr.batch.plan import Task, write_output
 from asr.batch.rows import block_seconds, decode_channels, decode_together
@@ -14,7 +14,7 @@ from asr.device import usable_device
 from asr.errors import AsrError
 from asr.events import Event, Final
 from asr.formats import render
-from asr.recognizer import Recognizer, StreamOptions
+from asr.recognizer import RECORDED, Recognizer, StreamOptions
 
 READERS, READ_AHEAD = 2, 6  # threads that decode sound, and recordings that wait for the model
 TOGETHER, TOGETHER_SECONDS = 16, 300  # recordings in a batch, and how much sound
@@ -37,7 +37,7 @@ class Settings:
     model: str = "en"
     device: str = "cpu"
     threads: int | None = None
-    options: StreamOptions = field(default_factory=StreamOptions)
+    options: StreamOptions = RECORDED
     separate: bool = False
     together: int = TOGETHER
 

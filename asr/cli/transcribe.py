@@ -47,8 +47,8 @@ def transcribe(
         str | None, typer.Option("--list", help="Read more inputs from this file, a line each; - is standard input.")
     ] = None,
     model: Model = "en",
-    chunk_ms: ChunkMs = 320,
-    look_ahead_ms: LookAheadMs = 320,
+    chunk_ms: ChunkMs = 640,
+    look_ahead_ms: LookAheadMs = 0,
     second_pass: SecondPass = Switch.on,
     pause_ms: PauseMs = 1200,
     unheard_ms: UnheardMs = 5000,
