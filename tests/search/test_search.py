@@ -98,7 +98,8 @@ def test_no_words_where_the_gate_hears_no_speech():
 def test_words_that_ctc_knows_nothing_of_are_not_believed_unless_it_is_sure_that_somebody_speaks():
     faint, sure = torch.full((50,), 0.3), torch.full((50,), 0.99)
     assert not recognises(faint, [0.02, 0.08])
-    assert recognises(faint, [0.02, 0.4])
+    assert not recognises(faint, [0.02, 0.4])
+    assert recognises(faint, [0.4, 0.8])
     assert recognises(sure, [0.02, 0.08])
 
 
