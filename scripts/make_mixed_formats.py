@@ -7,7 +7,7 @@
 writes OUT/FORMAT/SET/NAME.SUFFIX for each format and OUT/references.jsonl; --score prints the word error rate of each
 format and set. `original` holds the samples as 32-bit floating-point WAV. With --deal each utterance is in one other
 format only, dealt in turn, so that large sets can be decoded whole; each format is compared with the originals of its
-utterances.
+utterances. Formats of which TEXTS has no folder are passed over.
 """
 
 from __future__ import annotations
@@ -87,9 +87,13 @@ def score(out: Path, texts: Path) -> int:
     missing = 0
     for utterance in Manifest(out / "references.jsonl"):
         form, name = Path(utterance.audio).parts[0], "/".join(Path(utterance.audio).with_suffix("").parts[1:])
+        if not (texts / form).exists():  # all of it was left out
+            continue
         text = (texts / utterance.audio).with_suffix(".txt")
         missing += not text.exists()
         errors[form][name] = error_rate(utterance.text, text.read_text("utf-8") if text.exists() else "")
+    if ORIGINAL not in errors:
+        raise SystemExit(f"{texts}: no texts of the originals")
     worst = 0.0
     for form, those in errors.items():
         sets: dict[str, list[ErrorRate]] = defaultdict(list)
