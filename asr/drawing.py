@@ -99,7 +99,7 @@ def _bias(axes: Axes, i: Inspection) -> None:
 
 
 def draw_text(inspection: Inspection, width: int = 100, rows: int = 12) -> str:
-    """The stretch in characters: words above the spectrogram, the gate, CTC and the bias below."""
+    """The stretch in characters: words above the spectrogram, the gate and CTC below."""
     i, label = inspection, 8
     width = max(20, width - label)
     lines = [" " * label + line for line in _words(i, width)]

@@ -65,7 +65,8 @@ class Recognizer:
         Args:
             source: a file of any format (a path or an open file), samples `(time,)` or `(time, channels)`, or an
                 iterable of such blocks of samples.
-            options: how it is decoded.
+            options: how it is decoded. To change the default, which is for recordings, start from it:
+                `dataclasses.replace(RECORDED, vad=True)`.
             rate: of samples (hertz); default: `sample_rate`.
 
         Raises:

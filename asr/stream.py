@@ -40,7 +40,8 @@ class StreamOptions:
         look_ahead_ms: milliseconds after each chunk that it may see.
         second_pass: finals are read again by the attention decoder; off: finals are the greedy CTC text.
         partials: what is said of the open utterance after each chunk: `off`: nothing; `decoder`: what the attention
-            decoder reads in the memory so far; `ctc`: greedy CTC, for slow machines.
+            decoder reads in the memory so far; `ctc`: greedy CTC, for slow machines; `auto`: the decoder until the
+            machine turns out too slow, then CTC.
         endpoint: when utterances end; None: the whole stream is one utterance.
         vad: a gate tells speech from noise: noise neither keeps utterances open nor becomes words.
     """

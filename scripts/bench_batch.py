@@ -73,7 +73,7 @@ def main() -> int:
         costs = {
             f"one by one, {jobs} threads": run([sys.executable, "-c", ONE_BY_ONE, folder, str(alone), jobs]),
             f"batches, {jobs} processes": run(
-                [sys.executable, "-m", "asr", "transcribe", folder, "-d", str(batch), "--jobs", jobs]
+                [sys.executable, "-m", "asr", "transcribe", folder, "-d", str(batch), "--jobs", jobs, "--threads", "1"]
             ),
         }
         seconds = json.loads((batch / "asr-report.json").read_text())["audio_seconds"]

@@ -2,7 +2,7 @@
 """Writes the noises that scripts/train_gate.py has held out as sound files: nothing in them should become words.
 
 python scripts/held_out_noise.py CORPORA noises
-asr transcribe noises --vad -d texts         # tells of each file in which words were heard, and of all others
+asr transcribe noises --vad -d texts         # names each file in which no words were heard
 """
 
 from __future__ import annotations

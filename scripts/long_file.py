@@ -1,6 +1,6 @@
 """Hours in one file: peak memory, speed, and whether the times of its last words are right.
 
-    python scripts/long_file.py --hours 3 -- --chunk-ms 640 --look-ahead-ms 0
+    python scripts/long_file.py --hours 3 -- --second-pass off --chunk-ms 2000
 
 makes a FLAC file of the repository's sample over and over (each in a slot of 20 s, at changing levels, in noise),
 transcribes it with `asr transcribe` and the options after --, and compares the words of the last slot with the sample's

@@ -8,8 +8,8 @@ start and 30 s of the same lead-in: its CTC tokens must be the same. Exit status
 
     python scripts/soak.py --hours 2 --loop talk.flac
 
-feeds a recording over and over again, with partials and finals by the attention decoder. From the second pass on each
-must be written down like the one before, and times must go on increasing.
+feeds a recording over and over again, with partials and finals by the attention decoder. From the third pass on each
+must be written down like the third, and times must go on increasing.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python scripts/train_on_gpu.py PIECES OUT --config configs/base-en-gpu.yaml --time-limit 8 [--set KEY=VALUE ...]
     python scripts/train_on_gpu.py --join OUT MODEL          # where the pieces were brought to: the model again
 
-The run is in OUT/run, where a second call goes on with it; only the pieces in OUT itself have to be brought back.
+The run is in OUT/run, where a second call goes on with it; OUT/model, in pieces, and OUT/log have to be brought back.
 """
 
 from __future__ import annotations

@@ -181,7 +181,7 @@ def _listen(source: Source, stream: Stream, view: View, notes: _Notes | None, re
 
 
 def _summarise(statistics: Statistics) -> None:
-    faster = "--partials ctc, a larger --chunk-ms or --look-ahead-ms 0 make it faster"
+    faster = "--partials ctc or a larger --chunk-ms makes it faster"
     if statistics.overflows:
         _tell(f"the sound system lost sound {statistics.overflows} times before it was handed over")
     if statistics.dropped_blocks:

@@ -69,7 +69,7 @@ Vad = Annotated[
 ]
 Device = Annotated[str, typer.Option("--device", help="Where to compute: cpu, cuda, cuda:1, ...")]
 Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, max=1024, help="Processor threads. Default: one a core.")
+    int | None, typer.Option("--threads", min=1, max=1024, help="Processor threads: one a core if not given.")
 ]
 
 

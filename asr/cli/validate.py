@@ -24,7 +24,7 @@ def validate_data(
     config: Annotated[Path, typer.Argument(help="YAML file, such as configs/tiny.yaml.")],
     set_: Annotated[
         Optional[list[str]],  # noqa: UP045 (typer on Python 3.10)
-        typer.Option("--set", metavar="KEY=VALUE", help="Override a value, such as data.train=[my.jsonl]."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Override a value, such as data.train=\\[my.jsonl]."),
     ] = None,
     test: Annotated[
         Optional[list[str]],  # noqa: UP045

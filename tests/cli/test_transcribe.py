@@ -96,7 +96,7 @@ def test_standard_input_output_file_and_json_lines(tmp_path):
 
 def test_first_pass_alone_and_other_chunks():
     done = asr(
-        "transcribe", SAMPLE, "--second-pass", "off", "--chunk-ms", "640", "--look-ahead-ms", "0", "--threads", "1"
+        "transcribe", SAMPLE, "--second-pass", "off", "--chunk-ms", "160", "--look-ahead-ms", "240", "--threads", "1"
     )
     assert done.returncode == 0
     assert done.stdout
