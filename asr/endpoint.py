@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 
 MARGIN = 0.3  # s kept before the first and after the last sound of an utterance
+REACH = 1.0  # s at most by which loudness that the gate does not call speech widens an utterance
 SHORTEST = 0.05  # s of sound that open an utterance: shorter ones are clicks
 BEST_PAUSE = 0.5  # share of the longest utterance, at its end, in which the best pause is looked for
 
@@ -40,6 +41,8 @@ class Endpointer:
 
     A position has sound when it is loud against the recent past or when CTC hears something in it. An utterance starts
     with sound (a margin before it) and ends by `EndpointRules`. Positions that belong to no utterance hold no sound.
+    Where a gate tells which loud positions are speech, it says whether there is an utterance, not where it is cut: loud
+    positions next to its first and last sound belong to it.
 
     Attributes:
         rules: when utterances end.
@@ -56,6 +59,8 @@ class Endpointer:
     _last: int = -1  # last position with sound
     _last_heard: int = -1  # last position where CTC heard something
     _run: int = 0  # positions with sound in a row
+    _audible: int = 0  # positions in a row that are loud or have sound
+    _end: int = -1  # last position with sound, or loud and next to it
     _loudness: list[float] = field(default_factory=list)  # of the open utterance's positions
 
     @property
@@ -66,25 +71,32 @@ class Endpointer:
     def _positions(self, seconds: float) -> float:
         return seconds / self.seconds
 
-    def accept(self, loud: bool, heard: bool, power: float) -> Segment | None:
-        """The next position: whether it is loud, whether CTC hears something in it, and its mean square."""
+    def accept(self, loud: bool, heard: bool, power: float, audible: bool | None = None) -> Segment | None:
+        """The next position: whether it is loud, whether CTC hears something in it, and its mean square.
+
+        `audible`: whether it is loud, speech or not, where a gate has had its say in `loud`; None: as `loud`.
+        """
         now, self.position = self.position, self.position + 1
         sound = loud or heard
         self._run = self._run + 1 if sound else 0
+        self._audible = self._audible + 1 if sound or audible else 0
         if self._first is None:
             if not heard and self._run < self._positions(SHORTEST):
-                margin = math.ceil(self._positions(MARGIN)) + self._run
+                audible = min(self._audible, math.ceil(self._positions(REACH)))
+                margin = math.ceil(self._positions(MARGIN)) + max(self._run, audible)
                 self.floor = max(self.floor, self.position - margin)
                 return None
             self._first = self._last_heard = now
             self._loudness = [math.inf] * (now - self.floor)
         self._loudness.append(math.inf if heard else power)
         if sound:
-            self._last = now
+            self._last = self._end = now
+        elif audible and self._end == now - 1 and now - self._last <= self._positions(REACH):
+            self._end = now
         if heard:
             self._last_heard = now
         if now - self._last >= self._positions(self.rules.pause):
-            return self._close(min(self._last + 1 + math.ceil(self._positions(MARGIN)), self.position), "pause")
+            return self._close(min(self._end + 1 + math.ceil(self._positions(MARGIN)), self.position), "pause")
         if now - self._last_heard >= self._positions(self.rules.unheard):
             return self._close(self.position, "pause")
         if self.position - self.floor >= self._positions(self.rules.longest):

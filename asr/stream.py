@@ -192,13 +192,13 @@ class Stream:
         if self._endpointer is not None:
             frames = self._log_power[:, begin * SUBSAMPLING : len(self._log_probs) * SUBSAMPLING]
             power = self.model.features.mean_square(frames)[0].view(-1, SUBSAMPLING).mean(1)
-            loud = power > loud_from(self._state.level)
+            audible = loud = power > loud_from(self._state.level)
             hears = heard(log_probs) > HEARD
             if (speech := self._speech(self._now - len(log_probs), self._now)) is not None:
                 loud, hears = loud & (speech > SPEECH), hears & (speech > WORD_SPEECH)
-            loud, hears = loud.tolist(), hears.tolist()
+            audible, loud, hears = audible.tolist(), loud.tolist(), hears.tolist()
             self._silent = 0 if any(loud) or any(hears) else self._silent + 1
-            for position in zip(loud, hears, power.tolist(), strict=True):
+            for position in zip(loud, hears, power.tolist(), audible, strict=True):
                 segment = self._endpointer.accept(*position)
                 if segment is not None:
                     events += self._read(segment)

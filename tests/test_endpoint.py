@@ -50,6 +50,15 @@ def test_a_pause_ends_an_utterance_and_a_margin_stays_on_both_sides():
     assert second.start * SECONDS == pytest.approx(6.8 - 0.3, abs=0.06)
 
 
+@pytest.mark.parametrize(("noise", "reach"), [(0.5, 0.5), (4, 1.0)])
+def test_what_a_gate_does_not_call_speech_widens_an_utterance_but_opens_none(noise, reach):
+    murmur = [(False, False, 1.0, True)] * round(noise / SECONDS)
+    assert run(silence(3) + murmur + silence(3)) == []
+    (segment,) = run(silence(3) + murmur + speech(2) + murmur + silence(6))
+    assert segment.start * SECONDS == pytest.approx(3 + noise - reach - 0.3, abs=0.06)
+    assert segment.end * SECONDS == pytest.approx(5 + noise + min(reach + 0.3, EndpointRules().pause), abs=0.06)
+
+
 def test_a_short_pause_does_not_end_an_utterance():
     assert len(run(speech(1) + silence(0.9) + speech(1))) == 1
 

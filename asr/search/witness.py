@@ -17,7 +17,7 @@ SURE = 0.98  # posterior of a piece from which on CTC is sure that something is 
 ALIGNED = 0.5  # mean score of aligned words below which they are none of what CTC hears; 278 utterances all have more
 WORD_HEARD = 0.05  # posterior below which CTC hears nothing but blanks
 NEIGHBOURHOOD = 12  # positions (0.29 s) around a word
-UTTERANCE_SPEECH, WORD_SPEECH = 0.4, 0.2  # probability of speech (gate) below which there are no words, no word
+UTTERANCE_SPEECH, WORD_SPEECH = 0.3, 0.15  # probability of speech (gate) below which there are no words, no word
 EXCESS = 1.5  # letters written for each letter that CTC hears, from which on repeats are not believed
 
 
