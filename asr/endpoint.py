@@ -82,8 +82,8 @@ class Endpointer:
         self._audible = self._audible + 1 if sound or audible else 0
         if self._first is None:
             if not heard and self._run < self._positions(SHORTEST):
-                audible = min(self._audible, math.ceil(self._positions(REACH)))
-                margin = math.ceil(self._positions(MARGIN)) + max(self._run, audible)
+                before = max(self._run, min(self._audible, math.ceil(self._positions(REACH))))
+                margin = math.ceil(self._positions(MARGIN)) + before
                 self.floor = max(self.floor, self.position - margin)
                 return None
             self._first = self._last_heard = now

@@ -78,7 +78,7 @@ def main() -> int:
         }
         seconds = json.loads((batch / "asr-report.json").read_text())["audio_seconds"]
         texts = {path.relative_to(alone): path.read_text() for path in alone.rglob("*.txt")}
-        others = {name: (batch / name).read_text() if (batch / name).exists() else "" for name in texts}
+        others = {name: (batch / name).read_text() if (batch / name).exists() else None for name in texts}
     different = [name for name, text in texts.items() if others[name] != text]
     for name, cost in costs.items():
         print(

@@ -29,7 +29,6 @@ import torch
 from asr import revision
 from asr.audio.files import read_audio
 from asr.events import Endpoint, Final, Partial
-from asr.gate import SpeechGate
 from asr.recognizer import Recognizer, StreamOptions
 
 SAMPLE = Path(__file__).parents[1] / "tests" / "data" / "sample.flac"
@@ -118,7 +117,7 @@ class Loop:
         chunk = recognizer.model.positions(options.chunk_ms)
         self.chunk = chunk * POSITION
         # Each pass is cut alike: in whole chunks, whole chunks of revision and whole steps of the gate.
-        period = math.lcm(chunk, revision.CHUNK, SpeechGate.load().positions) * POSITION
+        period = math.lcm(chunk, revision.CHUNK, recognizer.gate.positions) * POSITION
         periods = -(-(len(speech) + round(PAUSE * RATE)) // period)
         self.sound = np.pad(speech, (0, periods * period - len(speech)))
         self.texts: list[list[str]] = []
