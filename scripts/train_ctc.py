@@ -9,6 +9,10 @@ The batches of the first epoch are augmented, cut into chunks and sent through t
 of one on sound. `asr train` with `optimiser.frozen_blocks` does the same without keeping anything. Started again, the
 script goes on keeping where it was, and trains anew: another `start` or other data want another folder.
 
+Several processes keep in parallel, each in a run of its own (`--keep-only`, with other data or another `seed`), and one
+trains on what all have kept (`--also RUN`). What the blocks made of the sound cannot be augmented any more, but
+stretches of it can be hidden (`--hide`), as SpecAugment does with frames.
+
 `--noise` adds batches without words, so that the branch learns that noise is no speech: half recorded, half made by
 scripts/sounds.py, as for the speech gate.
 """
@@ -19,7 +23,7 @@ import argparse
 import json
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -42,9 +46,11 @@ from asr.training.optimiser import learning_rate
 from asr.training.progress import finite
 from asr.training.run_folder import RunFolder
 
+BATCHES, NOISE_BATCHES = "[0-9]*.safetensors", "noise-*.safetensors"
 SHOWN_EVERY = 100  # steps
 NOISES, NOISE_SECONDS = 7, 5  # in a batch without words
 NOISE_SHARE = 0.16  # of the steps of a pass
+STRETCHES, HIDDEN_SHARE = 3, 0.06  # hidden in an utterance, and the most of it that each is
 POSITIONS_A_PIECE = 4  # by which the loss of a batch without words is divided, as if it had some
 
 
@@ -81,14 +87,34 @@ class Kept:
         masked = torch.tensor([size, setting.chunk, setting.look_ahead, left_context])
         return cls(stream.half().contiguous(), lengths, batch.targets, batch.target_lengths, masked)
 
-    def loss(self, model: SpeechModel) -> Tensor:
-        """CTC of the batch, for each piece (as `asr.training.losses.ctc_loss`)."""
+    def loss(self, model: SpeechModel, hide: int) -> Tensor:
+        """CTC of the batch over pieces, as in `asr.training.losses`; stretches of up to `hide` positions are hidden."""
         size, chunk, look_ahead, left_context = self.masked.tolist()
+        stream = self.stream.float()
+        if hide:
+            stream = stream.masked_fill(self.hidden(hide)[..., None], 0)
         log_probs = model.encoder.branch(
-            self.stream.float(), self.lengths, size, chunk=chunk, look_ahead=look_ahead, left_context=left_context
+            stream, self.lengths, size, chunk=chunk, look_ahead=look_ahead, left_context=left_context
         )
         total = ctc_sum(log_probs, self.lengths, self.targets, self.target_lengths)
         return total / (self.target_lengths.sum() or self.lengths.sum() / POSITIONS_A_PIECE)
+
+    def hidden(self, width: int) -> Tensor:
+        """Which positions of the stream's rows `(rows, time)` are hidden, alike in all chunks that see them.
+
+        Each utterance has `STRETCHES` of up to `width` positions, none longer than `HIDDEN_SHARE` of it.
+        """
+        rows, time, _ = self.stream.shape
+        batch, chunk = len(self.lengths), int(self.masked[1])
+        chunks = rows // batch
+        positions = chunk * torch.arange(chunks)[:, None] + torch.arange(time)
+        longest = (HIDDEN_SHARE * self.lengths).long().clamp(max=width)[:, None, None]
+        hidden = torch.zeros(batch, chunks, time, dtype=torch.bool)
+        for _ in range(STRETCHES):
+            long, first = (torch.rand(batch, 1, 1) for _ in range(2))
+            inside = positions - (first * self.lengths[:, None, None]).long()
+            hidden |= (inside >= 0) & (inside < (long * (longest + 1)).long())
+        return hidden.flatten(0, 1)
 
 
 def noise_batches(manifest: Path, count: int, seed: int) -> Iterator[Batch]:
@@ -139,10 +165,11 @@ def keep(trainer: Trainer, folder: Path, count: int | None) -> list[Path]:
     return [name for name in names if name.exists()]
 
 
-def train(trainer: Trainer, files: list[Path], noises: list[Path], dropout: float) -> None:
+def train(trainer: Trainer, files: list[Path], noises: list[Path], dropout: float, hide: int) -> None:
     """Steps over kept batches in passes, each in another order; the best model by dev CTC is written."""
     config, model, run = trainer.config, trainer.model, trainer.run_folder
     schedule, draw = config.schedule, random.Random(config.seed)
+    print(f"{len(files)} batches of speech, {len(noises)} of noise", flush=True)
     kept, noise = ([Kept(**load_file(file)) for file in group] for group in (files, noises))
     if noise:
         share = NOISE_SHARE / (1 - NOISE_SHARE) * len(kept)
@@ -157,7 +184,7 @@ def train(trainer: Trainer, files: list[Path], noises: list[Path], dropout: floa
             for group in trainer.optimiser.param_groups:
                 group["lr"] = rate * group["scale"]
             model.train()
-            loss = kept[order.pop()].loss(model)
+            loss = kept[order.pop()].loss(model, hide)
             loss.backward()
             norm = float(clip_grad_norm_(model.parameters(), config.optimiser.clip))
             if finite(norm) is not None:
@@ -186,7 +213,19 @@ def save(trainer: Trainer, folder: Path) -> None:
     trainer.model.save(folder, half=True, decoder=decoder if decoder.exists() else None)
 
 
-def start(config: TrainConfig, folder: Path, count: int | None, noise: Path | None, dropout: float) -> None:
+def kept_before(runs: Sequence[Path], pattern: str) -> list[Path]:
+    """The batches that other runs have kept.
+
+    Raises:
+        ConfigError: one has none.
+    """
+    for run in runs:
+        if not any((run / "kept").glob(BATCHES)):
+            raise ConfigError(f"--also {run}: nothing is kept there")
+    return [file for run in runs for file in sorted((run / "kept").glob(pattern))]
+
+
+def start(config: TrainConfig, args: argparse.Namespace) -> None:
     """Keeps and trains.
 
     Raises:
@@ -195,16 +234,19 @@ def start(config: TrainConfig, folder: Path, count: int | None, noise: Path | No
     layers = SpeechModel.load(config.start).config.encoder.layers if config.start else 0
     if not layers or config.optimiser.frozen_blocks != layers:
         raise ConfigError(f"optimiser.frozen_blocks: all {layers or ''} blocks of a model (`start`) must be frozen")
-    run = RunFolder(folder)
+    also, also_noise = (kept_before(args.also, pattern) for pattern in (BATCHES, NOISE_BATCHES))
+    run = RunFolder(args.run)
     run.path.mkdir(parents=True, exist_ok=True)
     trainer = Trainer(config, run, torch.device("cpu"))
     trainer.model.decoder = None  # dev measures what CTC writes
     for note in trainer.notes:
         print(note)
     trainer.model.eval()
-    files = keep(trainer, folder / "kept", count)
-    noises = keep_noise(trainer, folder / "kept", noise, -(-len(files) // 10)) if noise else []
-    train(trainer, files, noises, dropout)
+    folder = run.path / "kept"
+    files = keep(trainer, folder, args.batches)
+    noises = keep_noise(trainer, folder, args.noise, -(-len(files) // 10)) if args.noise else []
+    if not args.keep_only:
+        train(trainer, files + also, noises + also_noise, args.dropout, args.hide)
 
 
 def main() -> None:
@@ -215,9 +257,14 @@ def main() -> None:
     parser.add_argument("--batches", type=int, help="how many are kept; default: the whole epoch")
     parser.add_argument("--noise", type=Path, metavar="MANIFEST", help="recordings of noise, to be silent about")
     parser.add_argument("--dropout", type=float, default=0.1, help="in the branch's block")
+    parser.add_argument("--hide", type=int, default=12, metavar="POSITIONS", help="longest stretch that is hidden")
+    parser.add_argument("--keep-only", action="store_true", help="keep, and train later")
+    parser.add_argument(
+        "--also", type=Path, action="append", default=[], metavar="RUN", help="train on what that run kept, too"
+    )
     args = parser.parse_args()
     try:
-        start(load_config(args.config, args.set), args.run, args.batches, args.noise, args.dropout)
+        start(load_config(args.config, args.set), args)
     except AsrError as error:
         raise SystemExit(f"train_ctc: {error}") from error
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from asr.model import SpeechModel
@@ -18,11 +20,20 @@ from tests.training.words import write_corpus
 SCRIPT = Path(__file__).parents[2] / "scripts" / "train_ctc.py"
 
 
-def train_ctc(folder: Path, *settings: str, more: Sequence[object] = ()) -> subprocess.CompletedProcess[str]:
+@pytest.fixture(autouse=True, scope="module")
+def scripts_importable():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(SCRIPT.parent))
+        yield
+
+
+def train_ctc(
+    folder: Path, *settings: str, more: Sequence[object] = (), batches: int = 2
+) -> subprocess.CompletedProcess[str]:
     config = folder / "ctc.yaml"
     config.write_text("data:\n  workers: 0\nchunks:\n  full_context: 0.5\n")
     sets = [part for setting in settings for part in ("--set", setting)]
-    command = [sys.executable, SCRIPT, config, "--run", folder / "run", "--batches", "2", *sets, *more]
+    command = [sys.executable, SCRIPT, config, "--run", folder / "run", "--batches", str(batches), *sets, *more]
     return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
@@ -72,17 +83,58 @@ def test_only_the_branch_learns_and_kept_batches_are_used_again(corpus, start, t
     assert [file.stat().st_mtime_ns for file in kept] == made
 
 
-def test_noise_is_to_be_silent_about(corpus, start, tmp_path, monkeypatch):
+def test_noise_is_to_be_silent_about(corpus, start, tmp_path):
     """Taught nothing but silence over noise, the branch is sure of the blank there."""
     done = train_ctc(tmp_path, *branch_alone(corpus, start), more=["--noise", corpus])
     assert done.returncode == 0, done.stderr
-    monkeypatch.syspath_prepend(str(SCRIPT.parent))
     from train_ctc import Kept
 
     kept = Kept(**load_file(tmp_path / "run" / "kept" / "noise-000000.safetensors"))
     assert kept.target_lengths.tolist() == [0] * len(kept.lengths)
-    before, after = (float(kept.loss(SpeechModel.load(path))) for path in (start, tmp_path / "run" / "model"))
+    before, after = (float(kept.loss(SpeechModel.load(path), hide=0)) for path in (start, tmp_path / "run" / "model"))
     assert after < 0.5 * before
+
+
+def test_what_other_runs_have_kept_is_trained_on(corpus, start, tmp_path):
+    """One run keeps only; another, which keeps less, trains on both, and a run that kept nothing is named."""
+    settings, folders = branch_alone(corpus, start), [tmp_path / name for name in ("one", "other")]
+    for folder in folders:
+        folder.mkdir()
+    assert train_ctc(folders[0], *settings, more=["--keep-only", "--noise", corpus]).returncode == 0
+    kept = {file.name for file in (folders[0] / "run" / "kept").iterdir()}
+    assert {"000000.safetensors", "000001.safetensors", "noise-000000.safetensors"} <= kept
+    assert not (folders[0] / "run" / "model").exists()
+    also = ["--also", folders[0] / "run"]
+    done = train_ctc(folders[1], *settings, "schedule.steps=4", more=also, batches=1)
+    assert done.returncode == 0, done.stderr
+    assert "3 batches of speech, 1 of noise" in done.stdout
+    refused = train_ctc(folders[1], *settings, more=["--also", corpus.parent])
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(f"train_ctc: --also {corpus.parent}: nothing is kept there")
+
+
+@given(
+    batch=st.integers(1, 3),
+    chunk=st.integers(1, 20),
+    look_ahead=st.integers(0, 20),
+    size=st.integers(21, 200),
+    width=st.integers(1, 30),
+)
+def test_a_position_is_hidden_in_all_chunks_that_see_it_or_in_none(batch, chunk, look_ahead, size, width):
+    from train_ctc import HIDDEN_SHARE, STRETCHES, Kept
+
+    chunks = -(-size // chunk)
+    lengths = torch.full((batch,), size)
+    stream = torch.zeros(batch * chunks, chunk + look_ahead, 1)
+    kept = Kept(stream, lengths, lengths, lengths, torch.tensor([size, chunk, look_ahead, 250]))
+    hidden = kept.hidden(width).unflatten(0, (batch, chunks))
+    for row in hidden:
+        seen: dict[int, set[bool]] = {}
+        for number, window in enumerate(row.tolist()):
+            for offset, is_hidden in enumerate(window):
+                seen.setdefault(number * chunk + offset, set()).add(is_hidden)
+        assert all(len(answers) == 1 for answers in seen.values())
+        assert sum(answers == {True} for answers in seen.values()) <= STRETCHES * min(width, HIDDEN_SHARE * size)
 
 
 def test_blocks_that_are_not_frozen_are_told_in_one_line(corpus, start, tmp_path):
