@@ -26,7 +26,7 @@ def manifest(tmp_path_factory):
     folder = tmp_path_factory.mktemp("corpus")
     samples, rate = soundfile.read(ROOT / "tests" / "data" / "sample.flac", dtype="float32")
     text = (ROOT / "tests" / "data" / "sample.txt").read_text()
-    spoken = [("all.wav", samples, text), ("first.wav", samples[: 5 * rate], text.partition(".")[0])]
+    spoken = [("all.wav", samples, text), ("first.wav", samples[: 5 * rate], text.splitlines()[0])]
     with open(folder / "set.jsonl", "w") as lines:
         for name, wave, text in spoken:
             soundfile.write(folder / name, wave, rate)
