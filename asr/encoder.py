@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +29,7 @@ class EncoderConfig:
         inner: inner width of the feed-forward networks.
         layers: blocks up to the memory.
         ctc_layers: further blocks of the CTC branch.
+        ctc_after: block after which the branch leaves the memory's blocks; None = after the last of them.
         vocabulary: CTC outputs, the blank (0) included.
         left_context: positions before a chunk that it may attend to.
         rotary_dim: values of each head that the rotary encoding turns.
@@ -49,6 +50,12 @@ class EncoderConfig:
     rotary_base: float = 10000.0
     buckets: int = 64
     dropout: float = 0.0
+    ctc_after: int | None = None
+
+    @property
+    def fork(self) -> int:
+        """How many blocks the memory and CTC have in common."""
+        return self.layers if self.ctc_after is None else self.ctc_after
 
 
 @dataclass
@@ -255,14 +262,14 @@ class StreamingEncoder(nn.Module):
         look_ahead: int = 0,
         left_context: int | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """The residual stream at the end of the memory's blocks, and the lengths `(batch,)` in positions.
+        """The residual stream where the CTC branch leaves the memory's blocks, and the lengths `(batch,)` in positions.
 
         Arguments as in `encode`. The stream is what `branch` reads: `(batch, positions, d_model)`, or each chunk with
         its look-ahead as a row, `(batch * chunks, chunk + look_ahead, d_model)`.
         """
         x, lengths = self._stem(frames, lengths)
         layout = self._layout(lengths, x.shape[1], chunk, look_ahead, left_context)
-        return self._blocks(layout.split(x), layout, range(self.config.layers), len(self.blocks)), lengths
+        return self._blocks(layout.split(x), layout, range(self.config.fork)), lengths
 
     def branch(
         self,
@@ -279,8 +286,30 @@ class StreamingEncoder(nn.Module):
         `lengths` and `size` are in positions, `size` is that of the longest row with its padding.
         """
         layout = self._layout(lengths, size, chunk, look_ahead, left_context)
-        x = self._blocks(stream, layout, range(self.config.layers, len(self.blocks)), len(self.blocks))
+        x = self._blocks(stream, layout, range(self.config.layers, len(self.blocks)), last=True)
         return layout.join(self.posteriors(x[:, : layout.own]))
+
+    def forked(self, after: int) -> StreamingEncoder:
+        """The same encoder with a CTC branch that leaves the memory's blocks after block `after` already: it begins
+        with copies of the blocks that it passed before, and gives what it gave.
+
+        Raises:
+            ValueError: the branch does not pass that block.
+        """
+        c = self.config
+        if not 0 <= after <= c.fork:
+            raise ValueError(f"the CTC branch leaves after block {c.fork}: it can leave earlier, not after {after}")
+        copied = c.fork - after
+        other = StreamingEncoder(replace(c, ctc_after=after, ctc_layers=c.ctc_layers + copied))
+        other.load_state_dict(
+            self.state_dict()
+            | {
+                f"blocks.{c.layers + at}.{name}": tensor
+                for at, block in enumerate([*self.blocks[after : c.fork], *self.blocks[c.layers :]])
+                for name, tensor in block.state_dict().items()
+            }
+        )
+        return other.to(self.ctc.weight)
 
     def _stem(self, frames: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
         """Positions `(batch, positions, d_model)` of whole utterances, and how many each row has."""
@@ -317,8 +346,13 @@ class StreamingEncoder(nn.Module):
         bucket = relative_bucket(queries[:, :, None] - keys[:, None], self.config.buckets)
         return bucket_rows(bucket, self.config.buckets, self.ctc.weight) if torch.is_grad_enabled() else bucket
 
-    def _blocks(self, x: Tensor, layout: _Layout, which: range, count: int) -> Tensor:
-        """Some of `count` blocks, one after the other; the last one's look-ahead is of no use to anybody."""
+    def _blocks(
+        self, x: Tensor, layout: _Layout, which: range, *, last: bool = False, kept: dict[int, Tensor] | None = None
+    ) -> Tensor:
+        """Some blocks, one after the other; at the `last` one's end its look-ahead is of no use to anybody.
+
+        `kept` receives the residual stream after each.
+        """
         for layer in which:
             x = self.blocks[layer](
                 x,
@@ -328,8 +362,10 @@ class StreamingEncoder(nn.Module):
                 cache=layout.cache,
                 layer=layer,
                 slots=layout.slots,
-                queries=layout.own if layer + 1 == count else None,
+                queries=layout.own if last and layer + 1 == which.stop else None,
             )
+            if kept is not None:
+                kept[layer + 1] = x
         return x
 
     def _run(
@@ -342,19 +378,15 @@ class StreamingEncoder(nn.Module):
         ctc: bool = True,
     ) -> EncoderOutput:
         """Blocks, norms and output layer; emits each row's own positions."""
-        own, layers, tapped, done = layout.own, self.config.layers, [], 0
-        count = len(self.blocks) if ctc else layers
-        for stop in sorted({*taps, layers}):
-            x = self._blocks(x, layout, range(done, stop), count)
-            done = stop
-            if stop in taps:
-                tapped.append(x[:, :own])
-            if stop == layers:
-                memory = self.norm_memory(x[:, :own])
-                x = x if ctc_gradient == 1 else x.detach().lerp(x, ctc_gradient)
+        own, c, after = layout.own, self.config, {0: x}
+        ends = not ctc or c.fork < c.layers  # the memory's last block is the last one that reads its stream
+        memory = self.norm_memory(self._blocks(x, layout, range(c.layers), last=ends, kept=after)[:, :own])
         if ctc:
-            log_probs = self.posteriors(self._blocks(x, layout, range(done, count), count)[:, :own])
+            x = after[c.fork]
+            x = x if ctc_gradient == 1 else x.detach().lerp(x, ctc_gradient)
+            x = self._blocks(x, layout, range(c.layers, len(self.blocks)), last=True, kept=after)
+            log_probs = self.posteriors(x[:, :own])
         else:
-            log_probs = memory.new_zeros(len(memory), 0, self.config.vocabulary)
+            log_probs = memory.new_zeros(len(memory), 0, c.vocabulary)
         lengths = torch.full((x.shape[0],), memory.shape[1], device=x.device)
-        return EncoderOutput(memory, log_probs, lengths, tuple(tapped))
+        return EncoderOutput(memory, log_probs, lengths, tuple(after[tap][:, :own] for tap in sorted(set(taps))))

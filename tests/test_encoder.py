@@ -16,6 +16,8 @@ from tests.small import ENCODER, cuts, randomise, small_encoder, stream_encoder
 STEM = randomise(Stem(80, 24), 0)
 BLOCK = randomise(Block(32, 4, 48, rotary=Rotary(4), buckets=64), 1)
 ENC = small_encoder()
+FORKED = small_encoder(layers=3, ctc_layers=2, ctc_after=1)
+encoders = pytest.mark.parametrize("encoder", [ENC, FORKED], ids=["in line", "forked"])
 chunks, aheads, lengths = st.integers(1, 7), st.integers(0, 9), st.integers(1, 40)
 
 
@@ -79,66 +81,97 @@ def test_block_with_cache_equals_block_without(data, seed, time):
 # ---- encoder ----
 
 
+@encoders
 @given(st.integers(0, 99), lengths, chunks, aheads)
-def test_streaming_equals_the_masked_single_pass(seed, positions, chunk, look_ahead):
+def test_streaming_equals_the_masked_single_pass(encoder, seed, positions, chunk, look_ahead):
     x = frames(seed, positions, 2)
-    streamed = stream_encoder(ENC, x, chunk, look_ahead)
-    offline = ENC.encode(x, chunk=chunk, look_ahead=look_ahead)
+    streamed = stream_encoder(encoder, x, chunk, look_ahead)
+    offline = encoder.encode(x, chunk=chunk, look_ahead=look_ahead)
     torch.testing.assert_close(streamed.memory, offline.memory, atol=1e-4, rtol=0)
     torch.testing.assert_close(streamed.log_probs, offline.log_probs, atol=1e-4, rtol=0)
     assert streamed.lengths.tolist() == offline.lengths.tolist() == [positions] * 2
 
 
+@encoders
 @given(st.integers(0, 99), lengths, chunks, aheads)
-def test_the_memory_is_the_same_without_ctc(seed, positions, chunk, look_ahead):
+def test_the_memory_is_the_same_without_ctc(encoder, seed, positions, chunk, look_ahead):
     x, one, other = frames(seed, positions + look_ahead), None, None
     for start in range(0, positions, chunk):
         window = x[:, 3 * start : 3 * (start + chunk + look_ahead)]
-        whole, one = ENC(window, one, min(chunk, window.shape[1] // 3))
-        part, other = ENC(window, other, min(chunk, window.shape[1] // 3), ctc=False)
+        whole, one = encoder(window, one, min(chunk, window.shape[1] // 3))
+        part, other = encoder(window, other, min(chunk, window.shape[1] // 3), ctc=False)
         torch.testing.assert_close(part.memory, whole.memory, atol=1e-5, rtol=0)
-        assert part.log_probs.shape == (1, 0, ENC.config.vocabulary)
+        assert part.log_probs.shape == (1, 0, encoder.config.vocabulary)
 
 
+@encoders
 @given(st.integers(0, 99), lengths)
-def test_full_context_is_one_chunk_as_long_as_the_utterance(seed, positions):
+def test_full_context_is_one_chunk_as_long_as_the_utterance(encoder, seed, positions):
     x = frames(seed, positions)
     torch.testing.assert_close(
-        stream_encoder(ENC, x, positions, 0).log_probs, ENC.encode(x).log_probs, atol=1e-4, rtol=0
+        stream_encoder(encoder, x, positions, 0).log_probs, encoder.encode(x).log_probs, atol=1e-4, rtol=0
     )
 
 
+@given(st.integers(0, 99), lengths, chunks, aheads, st.integers(0, 2))
+def test_a_branch_that_leaves_earlier_begins_by_giving_what_it_gave(seed, positions, chunk, look_ahead, after):
+    x, mode = frames(seed, positions), {"chunk": chunk, "look_ahead": look_ahead}
+    before, forked = ENC.encode(x, **mode), ENC.forked(after)
+    assert len(forked.blocks) == len(ENC.blocks) + 2 - after
+    taps = range(forked.config.layers + 1)
+    output = forked.encode(x, **mode, taps=taps)
+    torch.testing.assert_close(output.memory, before.memory, atol=1e-5, rtol=0)
+    torch.testing.assert_close(output.log_probs, before.log_probs, atol=1e-5, rtol=0)
+    torch.testing.assert_close(output.taps, ENC.encode(x, **mode, taps=taps).taps, atol=1e-5, rtol=0)
+
+
+def test_a_branch_cannot_leave_after_blocks_that_it_does_not_pass():
+    with pytest.raises(ValueError, match="after block 1: it can leave earlier, not after 2"):
+        FORKED.forked(2)
+
+
+@pytest.mark.parametrize(("share", "learns"), [(0, [0, 0, 0, 1, 1]), (1, [1, 0, 0, 1, 1])])
+def test_ctc_teaches_its_own_blocks_and_those_it_shares(share, learns):
+    encoder = small_encoder(layers=3, ctc_layers=2, ctc_after=1).requires_grad_(True)
+    encoder.encode(frames(3, 9), ctc_gradient=share).log_probs[..., 1].sum().backward()
+    gradients = [block.ff.up.weight.grad for block in encoder.blocks]
+    assert [gradient is not None and bool(gradient.any()) for gradient in gradients] == learns
+
+
+@encoders
 @given(st.data(), st.integers(0, 99), chunks, aheads, st.booleans())
-def test_trunk_and_branch_are_the_encoder_in_two_parts(data, seed, chunk, look_ahead, full):
+def test_trunk_and_branch_are_the_encoder_in_two_parts(encoder, data, seed, chunk, look_ahead, full):
     sizes = data.draw(st.lists(st.integers(1, 30), min_size=1, max_size=3))
     x, mode = frames(seed, max(sizes), len(sizes)), {} if full else {"chunk": chunk, "look_ahead": look_ahead}
-    whole = ENC.encode(x, torch.tensor([3 * n for n in sizes]), **mode)
-    stream, positions = ENC.trunk(x, torch.tensor([3 * n for n in sizes]), **mode)
+    whole = encoder.encode(x, torch.tensor([3 * n for n in sizes]), **mode)
+    stream, positions = encoder.trunk(x, torch.tensor([3 * n for n in sizes]), **mode)
     assert positions.tolist() == sizes
-    torch.testing.assert_close(ENC.branch(stream, positions, max(sizes), **mode), whole.log_probs, atol=0, rtol=0)
+    torch.testing.assert_close(encoder.branch(stream, positions, max(sizes), **mode), whole.log_probs, atol=0, rtol=0)
 
 
+@encoders
 @given(st.integers(0, 99), lengths, chunks, aheads, st.integers(0, 39))
-def test_what_lies_beyond_the_look_ahead_changes_nothing(seed, positions, chunk, look_ahead, at):
+def test_what_lies_beyond_the_look_ahead_changes_nothing(encoder, seed, positions, chunk, look_ahead, at):
     """Positions whose group ends before `at` do not depend on frames from 3 * at on."""
     at = min(at, positions)
     x, other = frames(seed, positions), frames(seed + 1, positions)
     changed = torch.cat([x[:, : 3 * at], other[:, 3 * at :]], 1)
     settled = max(0, at - look_ahead) // chunk * chunk
-    before = ENC.encode(x, chunk=chunk, look_ahead=look_ahead).log_probs
-    after = ENC.encode(changed, chunk=chunk, look_ahead=look_ahead).log_probs
+    before = encoder.encode(x, chunk=chunk, look_ahead=look_ahead).log_probs
+    after = encoder.encode(changed, chunk=chunk, look_ahead=look_ahead).log_probs
     torch.testing.assert_close(after[:, :settled], before[:, :settled], atol=1e-5, rtol=0)
 
 
+@encoders
 @given(st.data(), st.integers(0, 99), chunks, aheads, st.booleans())
-def test_padding_and_batch_mates_change_nothing(data, seed, chunk, look_ahead, full):
+def test_padding_and_batch_mates_change_nothing(encoder, data, seed, chunk, look_ahead, full):
     sizes = data.draw(st.lists(st.integers(1, 30), min_size=2, max_size=4))
     x = frames(seed, max(sizes), len(sizes))
     mode = {} if full else {"chunk": chunk, "look_ahead": look_ahead}
-    together = ENC.encode(x, torch.tensor([3 * n for n in sizes]), **mode)
+    together = encoder.encode(x, torch.tensor([3 * n for n in sizes]), **mode)
     assert together.lengths.tolist() == sizes
     for row, n in enumerate(sizes):
-        alone = ENC.encode(x[row : row + 1, : 3 * n], **mode)
+        alone = encoder.encode(x[row : row + 1, : 3 * n], **mode)
         torch.testing.assert_close(together.log_probs[row, :n], alone.log_probs[0], atol=1e-4, rtol=0)
         torch.testing.assert_close(together.memory[row, :n], alone.memory[0], atol=1e-4, rtol=0)
 
