@@ -168,7 +168,7 @@ def keep(trainer: Trainer, folder: Path, count: int | None) -> list[Path]:
 def train(trainer: Trainer, files: list[Path], noises: list[Path], dropout: float, hide: int) -> None:
     """Steps over kept batches in passes, each in another order; the best model by dev CTC is written."""
     config, model, run = trainer.config, trainer.model, trainer.run_folder
-    schedule, draw = config.schedule, random.Random(config.seed)
+    schedule, accumulate, draw = config.schedule, config.optimiser.accumulate, random.Random(config.seed)
     print(f"{len(files)} batches of speech, {len(noises)} of noise", flush=True)
     kept, noise = ([Kept(**load_file(file)) for file in group] for group in (files, noises))
     if noise:
@@ -179,18 +179,20 @@ def train(trainer: Trainer, files: list[Path], noises: list[Path], dropout: floa
     best, order, losses, begun = None, [], [], time.monotonic()
     with open(run.log, "w", encoding="utf-8") as log:
         for step in range(1, schedule.steps + 1):
-            order = order or draw.sample(range(len(kept)), len(kept))
             rate = learning_rate(step, config.optimiser.learning_rate, schedule)
             for group in trainer.optimiser.param_groups:
                 group["lr"] = rate * group["scale"]
             model.train()
-            loss = kept[order.pop()].loss(model, hide)
-            loss.backward()
+            losses.append(0.0)
+            for _ in range(accumulate):
+                order = order or draw.sample(range(len(kept)), len(kept))
+                loss = kept[order.pop()].loss(model, hide) / accumulate
+                loss.backward()
+                losses[-1] += loss.item()
             norm = float(clip_grad_norm_(model.parameters(), config.optimiser.clip))
             if finite(norm) is not None:
                 trainer.optimiser.step()
             trainer.optimiser.zero_grad(set_to_none=True)
-            losses.append(loss.item())
             print(json.dumps({"step": step, "loss": losses[-1], "gradient_norm": norm}), file=log, flush=True)
             if step % SHOWN_EVERY == 0:
                 left = (time.monotonic() - begun) / step * (schedule.steps - step)

@@ -161,10 +161,11 @@ class LossConfig:
 
 @dataclass(frozen=True)
 class OptimiserConfig:
-    """AdamW (Loshchilov and Hutter 2019).
+    """AdamW (Loshchilov and Hutter 2019), or Muon for the matrices of blocks.
 
     Attributes:
         learning_rate: its peak.
+        muon: learning rate of Muon's matrices as a multiple (`asr.training.muon`); 0 = AdamW for all.
         beta1: decay of the mean of gradients.
         beta2: decay of the mean of squared gradients.
         weight_decay: of matrices and convolutions; norms, biases and the relative bias have none.
@@ -183,6 +184,7 @@ class OptimiserConfig:
     """
 
     learning_rate: float = _number(1e-3, 0, above=True)
+    muon: float = _number(0.0, 0)
     beta1: float = _number(0.9, 0, 0.9999)
     beta2: float = _number(0.98, 0, 0.99999)
     weight_decay: float = _number(0.01, 0)

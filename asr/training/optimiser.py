@@ -1,4 +1,4 @@
-"""AdamW with decay where it belongs, and the learning rate as a function of the step."""
+"""AdamW or Muon with decay where it belongs, and the learning rate as a function of the step."""
 
 from __future__ import annotations
 
@@ -8,21 +8,29 @@ import torch
 from torch import nn
 
 from asr.training.config import OptimiserConfig, ScheduleConfig
+from asr.training.muon import Muon
+
+STACKED = {"qkv": 3, "kv": 2}  # matrices one on top of the other in a projection
 
 
 def parameter_groups(model: nn.Module, config: OptimiserConfig, layers: int) -> list[dict]:
     """Parameters that learn alike; `layers` is the number of blocks up to the memory.
 
     Matrices and convolutions have weight decay; norms, biases and the learned relative bias none. Each group names its
-    parameters (`names`), in order, and has the `scale` of its learning rate.
+    parameters (`names`), in order, and has the `scale` of its learning rate; with `config.muon` also the `parts` of
+    Muon's matrices, 0 = AdamW's.
     """
-    groups: dict[tuple[float, float], dict] = {}
+    groups: dict[tuple[float, float, int], dict] = {}
     for name, parameter in model.named_parameters():
         if not parameter.requires_grad:
             continue
         plain = parameter.dim() < 2 or ".relative." in f".{name}"
-        key = rate_scale(name, config, layers), 0.0 if plain else config.weight_decay
-        group = groups.setdefault(key, {"params": [], "names": [], "scale": key[0], "weight_decay": key[1]})
+        parts = 0 if plain or not config.muon or "blocks." not in name else STACKED.get(name.split(".")[-2], 1)
+        scale = rate_scale(name, config, layers) * (config.muon if parts else 1)
+        key = scale, 0.0 if plain else config.weight_decay, parts
+        group = groups.setdefault(
+            key, {"params": [], "names": [], "scale": scale, "weight_decay": key[1], "parts": parts}
+        )
         group["params"].append(parameter)
         group["names"].append(name)
     return list(groups.values())
@@ -47,9 +55,10 @@ def rate_scale(name: str, config: OptimiserConfig, layers: int) -> float:
 
 
 def build_optimiser(model: nn.Module, config: OptimiserConfig, layers: int) -> torch.optim.AdamW:
-    """AdamW over the model's parameters that learn; the learning rate is set before each step."""
+    """The optimiser of the model's parameters that learn; the learning rate is set before each step."""
+    kind = Muon if config.muon else torch.optim.AdamW
     groups = parameter_groups(model, config, layers)
-    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=(config.beta1, config.beta2))
+    return kind(groups, lr=config.learning_rate, betas=(config.beta1, config.beta2))
 
 
 def learning_rate(step: int, peak: float, schedule: ScheduleConfig) -> float:

@@ -83,6 +83,39 @@ def test_only_the_branch_learns_and_kept_batches_are_used_again(corpus, start, t
     assert [file.stat().st_mtime_ns for file in kept] == made
 
 
+def test_a_branch_that_leaves_earlier_learns_in_copies_of_the_blocks_above(corpus, start, tmp_path):
+    """fork_ctc.py, then training with Muon, two batches a step: what the decoder reads stays as it is."""
+    fork = [sys.executable, SCRIPT.parent / "fork_ctc.py", start, tmp_path / "forked", "--after", "1"]
+    assert subprocess.run(fork, timeout=120, check=False).returncode == 0
+    before = SpeechModel.load(tmp_path / "forked")
+    sizes = before.config.encoder
+    assert (sizes.fork, sizes.ctc_layers) == (1, sizes.layers)
+    frames = torch.randn(1, 60, sizes.mels)
+    expected = SpeechModel.load(start).encoder.encode(frames)
+    torch.testing.assert_close(before.encoder.encode(frames).log_probs, expected.log_probs, atol=5e-3, rtol=0)
+    settings = [*branch_alone(corpus, tmp_path / "forked"), "optimiser.muon=1", "optimiser.accumulate=2"]
+    done = train_ctc(tmp_path, *settings)
+    assert done.returncode == 0, done.stderr
+    losses = [json.loads(line)["loss"] for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert len(losses) == 60
+    assert sum(losses[-6:]) < 0.8 * sum(losses[:6])
+    after = SpeechModel.load(tmp_path / "run" / "model").encoder
+    torch.testing.assert_close(after.encode(frames).memory, before.encoder.encode(frames).memory, atol=0, rtol=0)
+    changed = [
+        not torch.equal(one.ff.up.weight, other.ff.up.weight)
+        for one, other in zip(before.encoder.blocks, after.blocks, strict=True)
+    ]
+    assert changed == [False] * sizes.layers + [True] * sizes.ctc_layers
+
+
+def test_a_fork_after_a_block_that_is_not_there_is_told_in_one_line(start, tmp_path):
+    fork = [sys.executable, SCRIPT.parent / "fork_ctc.py", start, tmp_path / "forked", "--after", "99"]
+    done = subprocess.run(fork, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("fork_ctc: the CTC branch leaves after block ")
+    assert done.stderr.count("\n") == 1
+
+
 def test_noise_is_to_be_silent_about(corpus, start, tmp_path):
     """Taught nothing but silence over noise, the branch is sure of the blank there."""
     done = train_ctc(tmp_path, *branch_alone(corpus, start), more=["--noise", corpus])
