@@ -49,11 +49,14 @@ def attention(
         scores = (scale * q) @ k.transpose(-2, -1)
         if bias is not None:
             scores = scores + bias
-        if mask is None:
-            weights = scores.softmax(-1)
-        else:
-            weights = scores.masked_fill(~mask, -math.inf).softmax(-1).masked_fill(~mask.any(-1, keepdim=True), 0)
-        return (weights @ v, weights) if return_weights else weights @ v
+        if mask is not None:  # not -inf, which makes a row of NaN where there is nothing else
+            scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+        weights = scores.softmax(-1)
+        nowhere = None if mask is None else ~mask.any(-1, keepdim=True)
+        out = weights @ v if nowhere is None else (weights @ v).masked_fill(nowhere, 0)
+        if not return_weights:
+            return out
+        return out, weights if nowhere is None else weights.masked_fill(nowhere, 0)
     if bias is None:
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
     else:

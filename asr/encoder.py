@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from asr.attention import ChunkWindows, KeyValueCache
 from asr.masks import FULL_CONTEXT, padding_mask
-from asr.positions import Rotary, bucket_rows, relative_bucket
+from asr.positions import Diagonals, Rotary, relative_bucket
 from asr.streaming import reset_rows
 from asr.transformer import Block
 
@@ -140,7 +140,7 @@ class _Layout:
     Attributes:
         positions: absolute, `(rows or 1, time)`.
         mask: `(rows, 1, 1, keys)`, True = may be attended to.
-        bucket: relative-bias buckets `(1, time, keys)`, or their one-hot rows.
+        bucket: relative-bias buckets `(1, time, keys)`, or those of the diagonals.
         cache: of the left context; none = the rows are whole utterances.
         slots: claimed in it for the rows' own positions.
         own: leading positions of a row that are its own, the others look ahead; none = all.
@@ -149,7 +149,7 @@ class _Layout:
 
     positions: Tensor
     mask: Tensor | None
-    bucket: Tensor
+    bucket: Tensor | Diagonals
     cache: KeyValueCache | ChunkWindows | None = None
     slots: Tensor | None = None
     own: int | None = None
@@ -329,22 +329,17 @@ class StreamingEncoder(nn.Module):
         if chunk >= size:
             positions = torch.arange(size, device=device)[None]
             mask = padding_mask(lengths, size)[:, None, None]
-            return _Layout(positions, mask, self._buckets(positions, positions))
+            return _Layout(positions, mask, Diagonals.of(0, size, size, self.config.buckets, device))
         left_context = self.config.left_context if left_context is None else left_context
         windows = ChunkWindows(-(-size // chunk), min(left_context, size))
         past = windows.positions(chunk, device)
         positions = past[:, -chunk:][:, :1] + torch.arange(chunk + look_ahead, device=device)
         keys = torch.cat([past, positions[:, chunk:]], 1)
         mask = (keys >= 0) & (keys < lengths[:, None, None])
-        bucket = self._buckets(positions[:1], keys[:1])
+        bucket = Diagonals.of(windows.left_context, chunk + look_ahead, keys.shape[1], self.config.buckets, device)
         positions = positions.repeat(len(lengths), 1)
         slots = windows.claim(positions[:, :chunk])
         return _Layout(positions, mask.flatten(0, 1)[:, None, None], bucket, windows, slots, chunk, size)
-
-    def _buckets(self, queries: Tensor, keys: Tensor) -> Tensor:
-        """Relative-bias buckets of positions `(batch, queries)` and `(batch, keys)`; one-hot rows for training."""
-        bucket = relative_bucket(queries[:, :, None] - keys[:, None], self.config.buckets)
-        return bucket_rows(bucket, self.config.buckets, self.ctc.weight) if torch.is_grad_enabled() else bucket
 
     def _blocks(
         self, x: Tensor, layout: _Layout, which: range, *, last: bool = False, kept: dict[int, Tensor] | None = None

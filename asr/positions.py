@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -22,9 +23,23 @@ def relative_bucket(relative: Tensor, buckets: int = 64, exact: int = 16, furthe
     return torch.where(distance < exact, distance, far.clamp(max=half - 1)) + half * (relative < 0)
 
 
-def bucket_rows(bucket: Tensor, buckets: int, like: Tensor) -> Tensor:
-    """Bucket indices `(...)` as one-hot rows `(..., buckets)`, for training: made once, shared by all blocks."""
-    return F.one_hot(bucket, buckets).to(like.dtype)
+@dataclass(frozen=True)
+class Diagonals:
+    """Relative positions of queries and keys that both follow one another, where each diagonal has one bucket.
+
+    Attributes:
+        bucket: `(queries + keys,)`: that of the last query and the first key, then one diagonal after the other.
+        queries: how many.
+    """
+
+    bucket: Tensor
+    queries: int
+
+    @classmethod
+    def of(cls, offset: int, queries: int, keys: int, buckets: int, device: torch.device) -> Diagonals:
+        """`offset` is the first query's position less that of the first key."""
+        relative = offset + queries - 1 - torch.arange(queries + keys, device=device)
+        return cls(relative_bucket(relative, buckets), queries)
 
 
 class RelativeBias(nn.Module):
@@ -37,15 +52,19 @@ class RelativeBias(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(heads, buckets))
 
-    def forward(self, bucket: Tensor) -> Tensor:
-        """Bias `(batch, heads, queries, keys)` for bucket indices `(batch, queries, keys)`, or for one-hot rows.
+    def forward(self, bucket: Tensor | Diagonals) -> Tensor:
+        """Bias `(batch, heads, queries, keys)` for bucket indices `(batch, queries, keys)`, or for diagonals.
 
-        The result is the same. A gather is the faster one forward; but its backward adds up millions of scattered
-        elements, where that of the product with one-hot rows `(batch, queries, keys, buckets)` is a product again.
+        The result is the same. Of a gather, the backward adds up millions of scattered elements; diagonals are copied,
+        and moved by one from row to row.
         """
-        if bucket.is_floating_point():
-            return torch.einsum("bqkn,hn->bhqk", bucket, self.weight)
-        return self.weight[:, bucket].transpose(0, 1)
+        if isinstance(bucket, Tensor):
+            return self.weight[:, bucket].transpose(0, 1)
+        diagonals, queries = self.weight.index_select(1, bucket.bucket), bucket.queries
+        heads, width = diagonals.shape
+        rows = diagonals[:, None].expand(-1, queries, -1).reshape(heads, -1)
+        moved = rows[:, queries - 1 : -1].view(heads, queries, width - 1)
+        return moved[None, ..., : width - queries]
 
 
 class Rotary:

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from asr.attention import ChunkWindows, KeyValueCache, MultiHeadAttention, Rotate
-from asr.positions import RelativeBias
+from asr.positions import Diagonals, RelativeBias
 
 
 class FeedForward(nn.Module):
@@ -72,7 +72,7 @@ class Block(nn.Module):
         x: Tensor,
         *,
         positions: Tensor | None = None,
-        bucket: Tensor | None = None,
+        bucket: Tensor | Diagonals | None = None,
         mask: Tensor | None = None,
         cache: KeyValueCache | ChunkWindows | None = None,
         layer: int = 0,

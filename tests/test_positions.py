@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asr.positions import LearnedPositions, RelativeBias, Rotary, bucket_rows, relative_bucket, sinusoidal
+from asr.positions import Diagonals, LearnedPositions, RelativeBias, Rotary, relative_bucket, sinusoidal
 
 
 def bucket_by_definition(r: int) -> int:
@@ -22,15 +22,17 @@ def test_buckets_of_all_distances_are_those_of_the_definition():
     assert torch.equal(relative_bucket(relative), expected)
 
 
-def test_bias_of_indices_and_of_one_hot_rows_is_the_same():
-    bias = RelativeBias(3, 64)
-    torch.nn.init.normal_(bias.weight)
-    bucket = relative_bucket(torch.randint(-600, 600, (2, 5, 7)))
-    by_rows = bias(bucket_rows(bucket, 64, bias.weight))
-    torch.testing.assert_close(bias(bucket), by_rows)
-    by_rows.sum().backward()
-    counts = torch.bincount(bucket.flatten(), minlength=64).float()
-    torch.testing.assert_close(bias.weight.grad, counts.expand(3, -1))
+@given(st.integers(-30, 500), st.integers(1, 40), st.integers(1, 40))
+def test_bias_by_diagonals_is_bias_by_pairs(offset, queries, keys):
+    """So is its gradient: how often each bucket occurs, weighed."""
+    bias, g = RelativeBias(3, 64), torch.Generator().manual_seed(queries)
+    torch.nn.init.normal_(bias.weight, generator=g)
+    bucket = relative_bucket(offset + torch.arange(queries)[None, :, None] - torch.arange(keys))
+    by_pairs, by_diagonals = bias(bucket), bias(Diagonals.of(offset, queries, keys, 64, bucket.device))
+    assert torch.equal(by_pairs, by_diagonals)
+    weighed = torch.randn(by_pairs.shape, generator=g)
+    gradients = [torch.autograd.grad((out * weighed).sum(), bias.weight)[0] for out in (by_pairs, by_diagonals)]
+    torch.testing.assert_close(*gradients, atol=1e-3, rtol=1e-4)
 
 
 @given(st.integers(0, 10**9), st.integers(0, 500))
