@@ -166,7 +166,13 @@ def keep(trainer: Trainer, folder: Path, count: int | None) -> list[Path]:
 
 
 def train(trainer: Trainer, files: list[Path], noises: list[Path], dropout: float, hide: int) -> None:
-    """Steps over kept batches in passes, each in another order; the best model by dev CTC is written."""
+    """Steps over kept batches in passes, each in another order; writes the best model by dev CTC, without dev the last.
+
+    Raises:
+        ConfigError: nothing is kept.
+    """
+    if not files:
+        raise ConfigError("--batches: nothing is kept to train on")
     config, model, run = trainer.config, trainer.model, trainer.run_folder
     schedule, accumulate, draw = config.schedule, config.optimiser.accumulate, random.Random(config.seed)
     print(f"{len(files)} batches of speech, {len(noises)} of noise", flush=True)
@@ -198,15 +204,16 @@ def train(trainer: Trainer, files: list[Path], noises: list[Path], dropout: floa
                 left = (time.monotonic() - begun) / step * (schedule.steps - step)
                 recent = sum(losses[-SHOWN_EVERY:]) / SHOWN_EVERY
                 print(f"step {step}/{schedule.steps}: loss {recent:.3f}, {left / 60:.0f} min left", flush=True)
-            if trainer.dev_set and (step == schedule.steps or step % schedule.dev_every == 0):
+            if step != schedule.steps and step % schedule.dev_every:
+                continue
+            better = True
+            if trainer.dev_set:
                 result = trainer.dev_set.measure(model, trainer.forward, print)
                 better = best is None or result.score <= best
                 print(f"step {step}: dev WER {result}{', the best so far' if better else ''}", flush=True)
-                if better:
-                    best = result.score
-                    save(trainer, run.model)
-    if not trainer.dev_set:
-        save(trainer, run.model)
+            if better:
+                best = result.score if trainer.dev_set else None
+                save(trainer, run.model)
 
 
 def save(trainer: Trainer, folder: Path) -> None:
@@ -259,7 +266,7 @@ def main() -> None:
     parser.add_argument("--batches", type=int, help="how many are kept; default: the whole epoch")
     parser.add_argument("--noise", type=Path, metavar="MANIFEST", help="recordings of noise, to be silent about")
     parser.add_argument("--dropout", type=float, default=0.1, help="in the branch's block")
-    parser.add_argument("--hide", type=int, default=12, metavar="POSITIONS", help="longest stretch that is hidden")
+    parser.add_argument("--hide", type=int, default=10, metavar="POSITIONS", help="longest stretch that is hidden")
     parser.add_argument("--keep-only", action="store_true", help="keep, and train later")
     parser.add_argument(
         "--also", type=Path, action="append", default=[], metavar="RUN", help="train on what that run kept, too"
