@@ -57,6 +57,10 @@ class EncoderConfig:
         """How many blocks the memory and CTC have in common."""
         return self.layers if self.ctc_after is None else self.ctc_after
 
+    def read_by(self, block: int) -> int:
+        """The block whose output a block (counted from 1) reads; 0 = the stem."""
+        return self.fork if block == self.layers + 1 else block - 1
+
 
 @dataclass
 class StemState:

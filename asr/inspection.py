@@ -76,7 +76,7 @@ def inspect_samples(
     if log_power.shape[1] < 3:
         raise ConfigError("too short to inspect: a tenth of a second is needed")
     frames = scale_frames(log_power, level_gain(model.features.mean_square(log_power).mean(1)))
-    output = model.encoder.encode(frames, taps=(layer - 1,))
+    output = model.encoder.encode(frames, taps=(model.config.encoder.read_by(layer),))
     positions = output.log_probs.shape[1]
     track = GateTrack(gate)
     track.accept(log_power.to(gate.vit.token.device))

@@ -130,6 +130,18 @@ def test_a_branch_cannot_leave_after_blocks_that_it_does_not_pass():
         FORKED.forked(2)
 
 
+@encoders
+def test_blocks_read_what_the_configuration_says(encoder):
+    x, blocks = frames(4, 12), len(encoder.blocks)
+    taps = encoder.encode(x, taps=range(blocks + 1)).taps
+    positions = torch.arange(12)[None]
+    bucket = relative_bucket(positions[:, :, None] - positions[:, None])
+    for block in range(1, blocks + 1):
+        read = taps[encoder.config.read_by(block)]
+        output = encoder.blocks[block - 1](read, positions=positions, bucket=bucket)
+        torch.testing.assert_close(output, taps[block], atol=1e-5, rtol=0)
+
+
 @pytest.mark.parametrize(("share", "learns"), [(0, [0, 0, 0, 1, 1]), (1, [1, 0, 0, 1, 1])])
 def test_ctc_teaches_its_own_blocks_and_those_it_shares(share, learns):
     encoder = small_encoder(layers=3, ctc_layers=2, ctc_after=1).requires_grad_(True)

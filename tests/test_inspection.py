@@ -57,8 +57,8 @@ def test_characters_fit_the_terminal(seen, width):
 
 def test_layers_and_heads_that_are_not_there_are_refused(english):
     gate, recognizer = SpeechGate.load(), Recognizer(english)
-    with pytest.raises(ConfigError, match="layers 1 to 9"):
-        inspect_samples(recognizer, gate, torch.zeros(16000), layer=10)
+    with pytest.raises(ConfigError, match="layers 1 to 11"):
+        inspect_samples(recognizer, gate, torch.zeros(16000), layer=12)
     with pytest.raises(ConfigError, match="heads 1 to 8"):
         inspect_samples(recognizer, gate, torch.zeros(16000), head=9)
     with pytest.raises(ConfigError, match="too short"):

@@ -28,7 +28,7 @@ def test_picture_is_written(tmp_path):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--layer", 99], "layers 1 to 9"),
+        (["--layer", 99], "layers 1 to 11"),
         (["--head", 99], "heads 1 to 8"),
         (["--start", 1000], "no sound after 1000 s"),
         (["-o", "seen.gibberish"], "seen.gibberish"),
