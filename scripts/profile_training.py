@@ -23,6 +23,7 @@ from torch.autograd.profiler_util import FunctionEventAvg
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
+from asr.errors import AsrError
 from asr.training.config import TrainConfig
 from asr.training.load_config import load_config
 from asr.training.loop import Trainer
@@ -69,9 +70,20 @@ def main() -> None:
     args = parser.parse_args()
     if args.threads:
         torch.set_num_threads(args.threads)
-    config, device = load_config(args.config, args.values), torch.device(args.device)
+    try:
+        show(load_config(args.config, args.values), torch.device(args.device), args.steps)
+    except AsrError as error:
+        raise SystemExit(f"profile_training: {error}") from error
+
+
+def show(config: TrainConfig, device: torch.device, steps: int) -> None:
+    """Runs a few steps three times, and prints what was measured.
+
+    Raises:
+        AsrError: whatever the user can mend.
+    """
     peaks = {kind: peak(kind, device) for kind in (torch.float32, torch.bfloat16)}
-    _, speed = run(config, device, args.steps + 1, nullcontext())
+    _, speed = run(config, device, steps + 1, nullcontext())
     counter = FlopCounterMode(display=False)
     seconds, _ = run(config, device, 1, counter)
     work = counter.get_total_flops() / seconds
