@@ -4,7 +4,7 @@
     python scripts/fork_ctc.py en runs/forked --after 4
 
 The model in `runs/forked` writes what `en` writes. Trained from there (`scripts/train_ctc.py`), the branch learns in
-blocks that the attention decoder does not read. Each copied block costs an encoder step an eighth of its time.
+blocks that the attention decoder does not read. Each copied block is one more to compute in every chunk.
 """
 
 from __future__ import annotations

@@ -206,14 +206,14 @@ def train(trainer: Trainer, files: list[Path], noises: list[Path], dropout: floa
                 print(f"step {step}/{schedule.steps}: loss {recent:.3f}, {left / 60:.0f} min left", flush=True)
             if step != schedule.steps and step % schedule.dev_every:
                 continue
-            better = True
             if trainer.dev_set:
                 result = trainer.dev_set.measure(model, trainer.forward, print)
                 better = best is None or result.score <= best
                 print(f"step {step}: dev WER {result}{', the best so far' if better else ''}", flush=True)
-            if better:
-                best = result.score if trainer.dev_set else None
-                save(trainer, run.model)
+                if not better:
+                    continue
+                best = result.score
+            save(trainer, run.model)
 
 
 def save(trainer: Trainer, folder: Path) -> None:
