@@ -24,7 +24,8 @@ from asr.features import level_gain, scale_frames
 from asr.manifest import Manifest
 from asr.masks import FULL_CONTEXT
 from asr.model import SpeechModel
-from asr.search.greedy import ctc_greedy
+from asr.search.greedy import Hypothesis, ctc_greedy
+from asr.search.witness import cut_repeated_tail
 from asr.training.transcripts import quick_copy, transcribe_batch
 
 RATE = 16000
@@ -60,7 +61,12 @@ def read(model: SpeechModel, waves: Sequence[Tensor], chunk: int, look_ahead: in
     if model.decoder is None:
         return heard, []
     written = transcribe_batch(model.decoder, output.memory, output.lengths, (sounding / RATE).tolist())
-    return heard, [model.decoder_pieces.decode(pieces) for pieces in written]
+    return heard, [without_loop(model, *texts) for texts in zip(written, heard, strict=True)]
+
+
+def without_loop(model: SpeechModel, pieces: list[int], heard: str) -> str:
+    """What the decoder wrote, its tail cut where it goes round in circles, as the recogniser does."""
+    return model.decoder_pieces.decode(cut_repeated_tail(Hypothesis(pieces, []), model.decoder_pieces, heard).pieces)
 
 
 def main() -> None:

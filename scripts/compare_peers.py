@@ -23,13 +23,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from compare_modes import without_loop
 
 from asr.evaluation.wer import ErrorRate, error_rate
 from asr.features import level_gain
 from asr.manifest import Manifest
 from asr.model import SpeechModel
 from asr.recognizer import Recognizer, StreamOptions
-from asr.search.greedy import attention_greedy
+from asr.search.greedy import attention_greedy, ctc_greedy
 from asr.training.teacher import WINDOW, Teacher
 from asr.training.transcripts import transcribe_batch
 
@@ -66,7 +67,7 @@ def streamed(model: SpeechModel, mode: str = "320+320") -> Transcribe:
         padded = torch.nn.functional.pad(sound, (0, RATE // 4))
         output, _ = model(padded, model.start(chunk=chunk, look_ahead=look_ahead, gain=gain), final=True)
         pieces = transcribe_batch(model.decoder, output.memory, output.lengths, [len(samples) / RATE])[0]
-        return model.decoder_pieces.decode(pieces)
+        return without_loop(model, pieces, model.tokenizer.decode(ctc_greedy(output.log_probs[0])))
 
     return transcribe
 

@@ -10,8 +10,8 @@ from torch import Tensor
 from asr.search.greedy import Hypothesis, letter_count
 from asr.tokenizer import PieceTable
 
-LONGEST_LOOP = 12  # pieces of a phrase that may be repeated
 MOST_REPEATS = 3  # a phrase said more often in a row, with more letters than CTC hears, is a loop
+LONGEST_REPEAT = 16  # pieces; so is a longer one that is said twice
 UTTERANCE_HEARD = 0.25  # posterior; all but one of 300 single spoken digits have it, 90 % of noises do not
 SURE = 0.98  # posterior of a piece from which on CTC is sure that something is said
 ALIGNED = 0.5  # mean score of aligned words below which they are none of what CTC hears; 278 utterances all have more
@@ -61,10 +61,11 @@ def cut_repeated_tail(hypothesis: Hypothesis, table: PieceTable, ctc_text: str) 
     if letter_count(table.decode(pieces)) <= EXCESS * letter_count(ctc_text):
         return hypothesis
     kept = len(pieces)
-    for size in range(1, LONGEST_LOOP + 1):
-        repeats = 1
-        while pieces[-size * (repeats + 1) :][:size] == pieces[-size:] and len(pieces) >= size * (repeats + 1):
-            repeats += 1
-        if repeats > MOST_REPEATS:
-            kept = min(kept, len(pieces) - size * (repeats - 1))
+    for size in range(1, len(pieces) // 2 + 1):
+        start = len(pieces) - size  # from here on, each piece comes again `size` later
+        while start and pieces[start - 1] == pieces[start - 1 + size]:
+            start -= 1
+        repeated = len(pieces) - size - start
+        if repeated >= min(MOST_REPEATS * size, LONGEST_REPEAT):
+            kept = min(kept, start + size)
     return Hypothesis(pieces[:kept], hypothesis.scores[:kept])

@@ -67,6 +67,19 @@ def test_a_looping_tail_is_cut_to_one_phrase(phrase, repeats):
     assert len(cut.scores) == len(cut.pieces)
 
 
+@given(st.permutations(range(3, 29)), st.integers(16, 26), st.integers(0, 60))
+def test_a_long_phrase_is_not_said_again(letters, size, more):
+    phrase = letters[:size]
+    pieces = [29, 30] + phrase * 2 + (phrase * 3)[:more]  # the limit breaks it off anywhere
+    cut = cut_repeated_tail(Hypothesis(pieces, [0.0] * len(pieces)), TABLE, ctc_text="abc")
+    assert cut.pieces == [29, 30, *phrase]
+
+
+def test_what_is_said_twice_stays():
+    pieces = [3, 4, 5, 6, 7] * 2
+    assert cut_repeated_tail(Hypothesis(pieces, [0.0] * 10), TABLE, ctc_text="abc").pieces == pieces
+
+
 def test_repeats_that_ctc_hears_stay():
     pieces = [5] * 6
     hypothesis = Hypothesis(pieces, [0.0] * 6)
