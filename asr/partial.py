@@ -14,7 +14,7 @@ A last word that the decoder is not sure of, and words that have more letters th
 next update says them again: most would be taken back.
 
 At the edge of a memory that breaks off, the decoder tends to say again what it has said. Three words that stand in the
-hypothesis already, or more letters than CTC can have missed, end it there.
+hypothesis already and that CTC does not hear again, or more letters than CTC can have missed, end it there.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ from asr.decoder import DecoderState
 from asr.model import SpeechModel
 from asr.search.draft import DraftedSteps
 from asr.search.greedy import PIECES_PER_SECOND, WITNESSED, ctc_greedy, letter_count
+from asr.search.timestamps import align_words
 from asr.text import normalise
 
 AGREEMENT = 4  # updates in a row that must have a piece in common for it to be stable
 SURE = 0.7  # probability that each piece of the last word must have for it to be shown at once
 MOST_PASSES = 8  # of the decoder in an update
 REPEATED = 3  # words in a row
+HEARD_AGAIN = 0.3  # mean posterior of such words, aligned with CTC, from which on they are believed
 PLAUSIBLE, PLAUSIBLE_MORE = 1.2, 3  # letters shown at once: so many for each that CTC hears, and so many more
 LETTERS_HEARD, LETTERS_MORE = 2.0, 12  # letters written at most: so many for each that CTC hears, and so many more
 MOST_PIECES = 512  # of one utterance; what comes after them waits for the final
@@ -178,11 +180,13 @@ class DecoderPartial:
         return next(piece for piece in logits.topk(2).indices.tolist() if piece != end)
 
     def _repeated_from(self, pieces: list[int]) -> int | None:
-        """The index of the piece from which on the last words have been said before, None if they have not."""
+        """The index of the piece from which on the last words have been said before, None if they have not, or if CTC
+        hears them again."""
         words = [(normalise(text), group[0]) for text, group in self.model.decoder_pieces.words(pieces)]
         spoken = [word for word, _ in words]
         last = spoken[-REPEATED:]
-        for end in range(REPEATED, len(spoken)):
-            if spoken[end - REPEATED : end] == last:
-                return words[-REPEATED][1]
-        return None
+        if all(spoken[end - REPEATED : end] != last for end in range(REPEATED, len(spoken))):
+            return None
+        spans = align_words(spoken, torch.cat(self._log_probs), self.model.tokenizer)
+        heard_again = sum(span.score for span in spans[-REPEATED:]) > HEARD_AGAIN * REPEATED
+        return None if heard_again else words[-REPEATED][1]

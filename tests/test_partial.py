@@ -117,6 +117,29 @@ def events(recognizer):
     return events + stream.finish()
 
 
+def test_what_is_said_twice_is_written_twice(recognizer):
+    """Three words that come again are none that the decoder made up: CTC hears them."""
+    sentence = read_audio(SAMPLE)[: int(4.4 * 16000)]
+    stream, partials = recognizer.stream(StreamOptions(partials="decoder", endpoint=None)), []
+    for block in torch.from_numpy(sentence).repeat(2).split(4992):
+        partials += [event for event in stream.accept(block.numpy(), 16000) if isinstance(event, Partial)]
+    assert error_rate(f"{TEXTS[0]} {TEXTS[0]}", partials[-1].text).wer < 20
+
+
+@given(st.permutations(["▁ab", "▁ba", "▁abba", "▁bab", "▁aba"]), st.integers(3, 5), st.booleans())
+def test_words_that_come_again_are_believed_if_ctc_hears_them_again(words, size, again):
+    phrase = words[:size]
+    partial = DecoderPartial(model_with_decoder(0))
+    partial.model.decoder_pieces = PieceTable(["<unk>", "<s>", "</s>", *words])
+    heard = " ".join(phrase * (1 + again)).replace("▁", "")
+    path = [step for piece in partial.model.tokenizer.encode(heard) for step in (piece, 0)] + [0] * 40
+    best = torch.nn.functional.one_hot(torch.tensor(path), len(partial.model.tokenizer))
+    partial._log_probs = [best.float().mul(9).log_softmax(-1)]
+    pieces = [3 + word for word in range(size)] * 2
+    assert partial._repeated_from(pieces[:size]) is None
+    assert partial._repeated_from(pieces) == (None if again else len(pieces) - 3)
+
+
 def test_what_is_stable_is_never_taken_back(events):
     stable, seen = "", 0
     for event in events:
