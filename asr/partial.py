@@ -10,8 +10,9 @@ recognition and translation by partial hypothesis selection").
 An update takes a bounded number of passes, so that words never wait for one that has much to change: what it could not
 check stands as it stood, until the next one.
 
-A last word that the decoder is not sure of, and words that have more letters than CTC has heard so far, wait until the
-next update says them again: most would be taken back.
+A last word that the decoder is not sure of, words that CTC does not hear yet where they ought to be, unless the decoder
+is very sure of them, and words that have more letters than CTC has heard so far wait until the next update says them
+again: most would be taken back.
 
 At the edge of a memory that breaks off, the decoder tends to say again what it has said. Three words that stand in the
 hypothesis already and that CTC does not hear again, or more letters than CTC can have missed, end it there.
@@ -34,6 +35,8 @@ from asr.text import normalise
 
 AGREEMENT = 4  # updates in a row that must have a piece in common for it to be stable
 SURE = 0.7  # probability that each piece of the last word must have for it to be shown at once
+SURE_UNHEARD = 0.9  # of a word that CTC does not hear
+UNHEARD = 0.01  # mean posterior of an aligned word below which CTC does not hear it
 MOST_PASSES = 8  # of the decoder in an update
 REPEATED = 3  # words in a row
 HEARD_AGAIN = 0.3  # mean posterior of such words, aligned with CTC, from which on they are believed
@@ -106,7 +109,7 @@ class DecoderPartial:
         self._log_probs.append(log_probs)
         letters = letter_count(self.model.tokenizer.decode(ctc_greedy(torch.cat(self._log_probs))))
         before = self.pieces
-        checked, rest, sure = self._decode(WITNESSED * letters, LETTERS_HEARD * letters + LETTERS_MORE)
+        checked, rest, chances = self._decode(WITNESSED * letters, LETTERS_HEARD * letters + LETTERS_MORE)
         pieces = self.pieces = checked + rest
         self._history = [*self._history, checked][-AGREEMENT:]
         if len(self._history) == AGREEMENT:
@@ -114,7 +117,7 @@ class DecoderPartial:
             self._agreed = max(self._agreed, sum(1 for _ in common))
         table = self.model.decoder_pieces
         said = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(pieces, before, strict=False)))
-        shown = self._plausible(pieces, max(said, self._agreed), PLAUSIBLE * letters + PLAUSIBLE_MORE, sure)
+        shown = self._plausible(pieces, max(said, self._agreed), PLAUSIBLE * letters + PLAUSIBLE_MORE, chances)
         self.text = table.decode(pieces[:shown])
         # A word is whole when the piece that begins the next one is agreed on too.
         starts = [group[0] for _, group in table.words(pieces) if group[0] < self._agreed]
@@ -124,22 +127,27 @@ class DecoderPartial:
         if self._state is not None:
             self.model.decoder.revise(memory, at, self._state)
 
-    def _plausible(self, pieces: list[int], said: int, most: float, sure: bool) -> int:
+    def _plausible(self, pieces: list[int], said: int, most: float, chances: list[float]) -> int:
         """How many of the pieces are shown; those that have been `said` before are.
 
-        The others are as far as they are of words with `most` letters together, and the last word if it is `sure`.
+        The others are as far as they are of words with `most` letters together, none of which is in doubt by the
+        `chances` of its pieces.
         """
         words, letters = self.model.decoder_pieces.words(pieces), 0
-        for number, (text, group) in enumerate(words, start=1):
+        if not words or words[-1][1][-1] < said:
+            return len(pieces)
+        spans = align_words([text for text, _ in words], torch.cat(self._log_probs), self.model.tokenizer)
+        for number, ((text, group), span) in enumerate(zip(words, spans, strict=True), start=1):
             letters += letter_count(text)
-            doubtful = letters > most or (number == len(words) and not sure)
+            enough = SURE_UNHEARD if span.score < UNHEARD else SURE if number == len(words) else 0
+            doubtful = letters > most or min(chances[piece] for piece in group) < enough
             if doubtful and group[-1] >= said:
                 return group[0]
         return len(pieces)
 
-    def _decode(self, fewest: float, most: float) -> tuple[list[int], list[int], bool]:
-        """The hypothesis that starts with the agreed pieces, what is left over of the last one, its draft, and whether
-        the decoder is sure of the last word.
+    def _decode(self, fewest: float, most: float) -> tuple[list[int], list[int], list[float]]:
+        """The hypothesis that starts with the agreed pieces, what is left over of the last one, its draft, and the
+        probability of each piece of both, 1 where it was not asked for.
 
         It does not end before `fewest` letters are written, and `most` are not exceeded. Words are left over where
         `MOST_PASSES` did not suffice to check them.
@@ -148,13 +156,14 @@ class DecoderPartial:
         limit = min(int(PIECES_PER_SECOND * self._positions * self.model.position_seconds) + 2, MOST_PIECES - 1)
         steps = DraftedSteps(decoder, self._state, self.pieces[: self._agreed], self.pieces)
         pieces, written = steps.pieces, letter_count(table.decode(self.pieces[: self._agreed]))
-        sure = True  # of the last word
+        chances = [1.0] * len(pieces)
         while len(pieces) < limit:
             if steps.asks and steps.passes == MOST_PASSES:
                 rest = steps.unchecked
                 if steps.lost:  # from its next word on
                     rest = list(dropwhile(lambda piece: not table.starts_word(piece), rest))
-                return pieces, rest[: limit - len(pieces)], True
+                rest = rest[: limit - len(pieces)]
+                return pieces, rest, chances + [1.0] * len(rest)
             logits = steps.logits()
             following = int(logits.argmax()) if written >= fewest else self._best_but_end(logits)
             if following == decoder.config.end:
@@ -163,16 +172,13 @@ class DecoderPartial:
             written += letters
             if written > most:
                 break
-            if table.starts_word(following):
-                if (again := self._repeated_from(pieces)) is not None:
-                    return pieces[: max(again, self._agreed)], [], True
-                sure = True
-            if letters:
-                sure = sure and float((logits[following] - logits.logsumexp(-1)).exp()) >= SURE
+            if table.starts_word(following) and (again := self._repeated_from(pieces)) is not None:
+                return pieces[: max(again, self._agreed)], [], chances
+            chances.append(float((logits[following] - logits.logsumexp(-1)).exp()) if letters else 1.0)
             steps.write(following)
         if (again := self._repeated_from(pieces)) is not None:
-            return pieces[: max(again, self._agreed)], [], True
-        return pieces, [], sure
+            return pieces[: max(again, self._agreed)], [], chances
+        return pieces, [], chances
 
     def _best_but_end(self, logits: Tensor) -> int:
         """The best piece `()` of logits `(vocabulary,)` that is not the end."""
