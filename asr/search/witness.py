@@ -11,7 +11,7 @@ from asr.search.greedy import Hypothesis, letter_count
 from asr.tokenizer import PieceTable
 
 MOST_REPEATS = 3  # a phrase said more often in a row, with more letters than CTC hears, is a loop
-LONGEST_REPEAT = 16  # pieces; so is a longer one that is said twice
+LONGEST_REPEAT = 16  # pieces that say again what stands before them; more of them are a loop, however few the repeats
 UTTERANCE_HEARD = 0.25  # posterior; all but one of 300 single spoken digits have it, 90 % of noises do not
 SURE = 0.98  # posterior of a piece from which on CTC is sure that something is said
 ALIGNED = 0.5  # mean score of aligned words below which they are none of what CTC hears; 278 utterances all have more
