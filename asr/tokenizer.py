@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from asr.errors import ModelError
-from asr.weights import write_atomically
+from asr.files import write_whole
 
 SPACE = "\u2581"  # how SentencePiece writes a space
 
@@ -101,7 +101,7 @@ class PieceTable:
             raise ModelError(f"{path}: not a table of pieces") from error
 
     def save(self, path: Path) -> None:
-        write_atomically(path, json.dumps(self.pieces, ensure_ascii=False).encode())
+        write_whole(path, json.dumps(self.pieces, ensure_ascii=False).encode())
 
     def __len__(self) -> int:
         return len(self.pieces)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-from asr.model import SpeechModel
+from asr.nn.speech_model import SpeechModel
 
 settings.register_profile("asr", deadline=None, max_examples=40)
 settings.load_profile("asr")

@@ -8,15 +8,16 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from asr.decoder import AttentionDecoder, DecoderConfig
-from asr.encoder import SUBSAMPLING, EncoderConfig, EncoderOutput, StreamingEncoder, next_window
-from asr.model import ModelConfig, SpeechModel
-from asr.tokenizer import CtcTokenizer
+from asr.nn.decoder import AttentionDecoder, DecoderConfig
+from asr.nn.encoder import SUBSAMPLING, EncoderConfig, EncoderOutput, StreamingEncoder, next_window
+from asr.nn.speech_model import ModelConfig, SpeechModel
+from asr.tokenizer import CtcTokenizer, PieceTable
 
 ENCODER = EncoderConfig(
     mels=80, d_model=32, heads=4, inner=48, layers=2, ctc_layers=1, vocabulary=17, left_context=12, rotary_dim=4
 )
 DECODER = DecoderConfig(d_model=32, heads=4, inner=48, layers=2, vocabulary=40, rotary_dim=4)
+TABLE = PieceTable(["<unk>", "<s>", "</s>", *(f"▁{a}{b}" for a in "abcdef" for b in "ghijk"), *"lmnopqr"])
 
 
 def randomise(module: torch.nn.Module, seed: int) -> torch.nn.Module:
@@ -46,6 +47,14 @@ def small_model(seed: int = 0) -> SpeechModel:
     model = SpeechModel(ModelConfig(encoder=encoder), tokenizer)
     model.features.design()
     return randomise(model, seed)
+
+
+def small_reader(seed: int = 0) -> SpeechModel:
+    """The same with an attention decoder, whose pieces are words and letters of their own."""
+    model = small_model(seed)
+    sizes = replace(DECODER, vocabulary=len(TABLE))
+    model.decoder, model.decoder_pieces = randomise(AttentionDecoder(sizes), seed), TABLE
+    return model
 
 
 def cuts(draw: st.DrawFn, size: int, longest: int) -> list[int]:

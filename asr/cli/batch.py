@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from asr.batch.inputs import Input
-from asr.batch.job import run_local, sensible_jobs
-from asr.batch.plan import Task, plan, refuse_replacing, sweep
-from asr.batch.report import Report
-from asr.batch.worker import Outcome, Settings
 from asr.cli.options import Engine
 from asr.cli.transcribe import tell
+from asr.files import sweep
+from asr.jobs.inputs import Input
+from asr.jobs.job import run_local, sensible_jobs
+from asr.jobs.plan import Task, plan, refuse_replacing
+from asr.jobs.report import Report
+from asr.jobs.worker import Outcome, Settings
 
 if TYPE_CHECKING:
     from asr.formats import Writer
@@ -45,7 +46,9 @@ def transcribe_to_files(
     left = [task for task in tasks if not (resume and task.done())]
     if not (resume or overwrite):
         refuse_replacing(tasks)
-    sweep(left)
+    for task in left:
+        for path in task.outputs.values():
+            sweep(path)
     before = {task.number for task in left}
     report = Report(len(tasks), [task.input.name for task in tasks if task.number not in before])
     report_path = report_path or (folder and folder / REPORT)
@@ -99,7 +102,7 @@ def _run(
     in_order: bool = False,
 ) -> Iterator[Outcome]:
     if engine is Engine.ray:
-        from asr.batch.ray_engine import run_ray
+        from asr.jobs.ray_engine import run_ray
 
         return run_ray(tasks, settings, address, in_order)
     return run_local(tasks, settings, min(jobs or sensible_jobs(tasks, settings.device), len(tasks)), in_order)

@@ -63,9 +63,9 @@ def latency(
     """
     import time
 
-    from asr.endpoint import EndpointRules
     from asr.evaluation.latency import LatencyReport, measure_latency
-    from asr.recognizer import StreamOptions
+    from asr.recognition.endpoint import EndpointRules
+    from asr.recognition.recognizer import StreamOptions
 
     pairs = [_mode(text) for text in modes.split(",")]
     recognizer = load_recognizer(model, device, threads)

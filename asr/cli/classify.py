@@ -25,8 +25,8 @@ def classify(
     import torch
 
     from asr.audio.files import read_audio
-    from asr.classify import BUILT_IN, CommandClassifier
     from asr.errors import AudioError
+    from asr.nn.commands import BUILT_IN, CommandClassifier
 
     if threads:
         torch.set_num_threads(threads)

@@ -39,10 +39,10 @@ def evaluate(
 
     Texts are compared in lower case, digits as words, without punctuation (asr/text.py).
     """
-    from asr.endpoint import EndpointRules
     from asr.evaluation.report import evaluate_manifest
     from asr.manifest import Manifest
-    from asr.recognizer import StreamOptions
+    from asr.recognition.endpoint import EndpointRules
+    from asr.recognition.recognizer import StreamOptions
 
     corpus = Manifest(manifest)
     recognizer = load_recognizer(model, device, threads)

@@ -28,10 +28,10 @@ def inspect(
     import torch
 
     from asr.audio.files import read_audio
-    from asr.drawing import draw_picture, draw_text
     from asr.errors import ConfigError
-    from asr.gate import SpeechGate
-    from asr.inspection import inspect_samples
+    from asr.inspection.drawing import draw_picture, draw_text
+    from asr.inspection.seen import inspect_samples
+    from asr.nn.gate import SpeechGate
 
     refuse_overwriting(output, [file])
     recognizer = load_recognizer(model, device, threads)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from asr.audio.playback import Recording
     from asr.audio.recording import Recorder
     from asr.events import Event
-    from asr.stream import Stream
+    from asr.recognition.stream import Stream
 
 LAG_WORTH_TELLING = 2.0  # s that recognition was behind the sound
 
@@ -131,8 +131,8 @@ def live(
         else:
             resources.enter_context(_quiet_libraries())
             source = Microphone(input_device, warn=lambda line: view.tell(line))
-        from asr.endpoint import EndpointRules
-        from asr.recognizer import StreamOptions  # slow to import: after what can be wrong
+        from asr.recognition.endpoint import EndpointRules
+        from asr.recognition.recognizer import StreamOptions  # slow to import: after what can be wrong
 
         recognizer = load_recognizer(model, device, threads)
         options = StreamOptions(

@@ -12,7 +12,7 @@ import typer
 from asr.errors import AsrError
 
 if TYPE_CHECKING:
-    from asr.recognizer import Recognizer
+    from asr.recognition.recognizer import Recognizer
 
 
 class Switch(str, Enum):
@@ -99,7 +99,7 @@ def parse_formats(names: str, known: Iterable[str]) -> list[str]:
 
 def load_recognizer(model: str, device: str, threads: int | None) -> Recognizer:
     """The recogniser, or one clear line why there is none."""
-    from asr.device import usable_device
-    from asr.recognizer import Recognizer
+    from asr.nn.device import usable_device
+    from asr.recognition.recognizer import Recognizer
 
     return Recognizer.load(model, device=str(usable_device(device)), threads=threads)

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from asr.audio.files import AudioFile
-from asr.batch.rows import block_seconds
 from asr.cli.transcribe import tell
 from asr.events import Event, Final
+from asr.recognition.together import block_seconds
 
 if TYPE_CHECKING:
-    from asr.batch.inputs import Input
-    from asr.batch.worker import Settings
     from asr.formats import Writer
-    from asr.recognizer import Recognizer
-    from asr.stream import Stream
+    from asr.jobs.inputs import Input
+    from asr.jobs.worker import Settings
+    from asr.recognition.recognizer import Recognizer
+    from asr.recognition.stream import Stream
 
 PROGRESS_AFTER = 2.0  # s of work before a progress bar appears
 

@@ -31,8 +31,8 @@ from asr.cli.options import (
 from asr.errors import AsrError
 
 if TYPE_CHECKING:
-    from asr.batch.inputs import Input
-    from asr.batch.worker import Settings
+    from asr.jobs.inputs import Input
+    from asr.jobs.worker import Settings
 
 JobsOption = typer.Option("--jobs", "-j", min=1, max=1024, help="Processes. Default: what the files are worth.")
 ReportOption = typer.Option("--report", help="Write what failed, and totals, here as JSON. Default: in --output-dir.")
@@ -86,7 +86,7 @@ def transcribe(
 
     formats = parse_formats(format, FORMATS)
     _check_usage(files, listed, formats, output, output_dir, beside, resume or overwrite)
-    from asr.batch.inputs import STANDARD_INPUT, find_inputs
+    from asr.jobs.inputs import STANDARD_INPUT, find_inputs
 
     inputs = find_inputs(files or [], listed)
     if not inputs:
@@ -98,9 +98,9 @@ def transcribe(
         raise AsrError("piped sound (-) can be decoded on this machine only: leave --engine ray out")
     if not to_files and len(inputs) > 1 and formats[0] in ("srt", "vtt"):
         raise AsrError(f"{formats[0]} is for one recording: add --output-dir DIR or --beside for {len(inputs)}")
-    from asr.batch.worker import Settings
-    from asr.endpoint import EndpointRules
-    from asr.recognizer import StreamOptions
+    from asr.jobs.worker import Settings
+    from asr.recognition.endpoint import EndpointRules
+    from asr.recognition.recognizer import StreamOptions
 
     rules = EndpointRules(pause=pause_ms / 1000, unheard=unheard_ms / 1000, longest=longest_s)
     options = StreamOptions(chunk_ms, look_ahead_ms, second_pass=second_pass is Switch.on, endpoint=rules, vad=vad)

@@ -11,8 +11,8 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from asr.features import FeatureConfig
     from asr.manifest import Manifest
+    from asr.nn.features import FeatureConfig
     from asr.tokenizer import CtcTokenizer
     from asr.training.config import TrainConfig
     from asr.training.validate import Verdict
@@ -62,7 +62,7 @@ def _spelling(settings: TrainConfig, splits: dict[str, list[Manifest]]) -> tuple
     import tempfile
 
     from asr.errors import ManifestError
-    from asr.features import FeatureConfig
+    from asr.nn.features import FeatureConfig
     from asr.training.setup import prepare_tokenizer, start_model
 
     if "train" not in splits:

@@ -11,7 +11,7 @@ import numpy as np
 
 from asr.evaluation.wer import ErrorRate, error_rate
 from asr.events import Endpoint, Event, Final, Partial
-from asr.recognizer import Recognizer, StreamOptions
+from asr.recognition.recognizer import Recognizer, StreamOptions
 from asr.text import normalise
 
 BLOCK = 0.02  # s of sound that a microphone hands over at a time

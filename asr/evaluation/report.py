@@ -13,7 +13,7 @@ from asr.errors import AudioError, ManifestError
 from asr.evaluation.wer import ErrorRate, error_rate
 from asr.events import Endpoint, Final, Partial
 from asr.manifest import Manifest
-from asr.recognizer import Recognizer, StreamOptions
+from asr.recognition.recognizer import Recognizer, StreamOptions
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from asr.decoder import AttentionDecoder, DecoderState
+from asr.nn.decoder import AttentionDecoder, DecoderState
 
 LONGEST_GUESS = 16  # pieces that are checked at once
 NEAR = 4  # pieces around the expected place of the draft in which it is taken up again after a difference

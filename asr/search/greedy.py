@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from asr.decoder import AttentionDecoder
+from asr.nn.decoder import AttentionDecoder
 from asr.search.draft import DraftedSteps
 from asr.tokenizer import PieceTable
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torchaudio.functional import mask_along_axis_iid, mu_law_decoding, mu_law_encoding, resample
 
-from asr.encoder import SUBSAMPLING
-from asr.masks import padding_mask
+from asr.nn.encoder import SUBSAMPLING
+from asr.nn.masks import padding_mask
 from asr.training.config import AugmentConfig
 from asr.training.data import Batch
 from asr.training.noise import NoiseBank

@@ -9,7 +9,6 @@ seeded by (seed, epoch, number of the batch).
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -18,11 +17,12 @@ import torch
 from torch import Tensor, nn
 
 from asr.errors import AsrError, ModelError
+from asr.files import PARTIAL, sync, write_whole
+from asr.nn.weights import save_weights
 from asr.training.average import WeightAverage
 
 AVERAGE = "average.safetensors"
 MODEL, OPTIMISER, STATE = "model.safetensors", "optimiser.safetensors", "state.json"
-_PARTIAL = ".partial"
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Checkpoints:
 
     def all(self) -> list[Path]:
         """Complete checkpoints, oldest first."""
-        return sorted(p for p in self.folder.glob("step-*") if p.suffix != _PARTIAL and (p / STATE).is_file())
+        return sorted(p for p in self.folder.glob("step-*") if p.suffix != PARTIAL and (p / STATE).is_file())
 
     def save(
         self,
@@ -71,21 +71,20 @@ class Checkpoints:
             AsrError: it cannot be written, for instance because the disk is full; older ones are still there.
         """
         target = self.folder / f"step-{progress.step:08d}"
-        partial = target.with_name(target.name + _PARTIAL)
+        partial = target.with_name(target.name + PARTIAL)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._clear_partial()
             partial.mkdir()
-            _write_tensors(learned_tensors(model), partial / MODEL)
-            _write_tensors(optimiser_tensors(optimiser), partial / OPTIMISER)
+            save_weights(learned_tensors(model), partial / MODEL, durable=True)
+            save_weights(optimiser_tensors(optimiser), partial / OPTIMISER, durable=True)
             if average is not None:
-                _write_tensors(average.tensors, partial / AVERAGE)
-            _write(json.dumps(asdict(progress), indent=1).encode(), partial / STATE)
-            _sync_folder(partial)
+                save_weights(average.tensors, partial / AVERAGE, durable=True)
+            write_whole(partial / STATE, json.dumps(asdict(progress), indent=1), durable=True)
             if target.exists():
                 shutil.rmtree(target)
             partial.rename(target)
-            _sync_folder(self.folder)
+            sync(self.folder)
         except OSError as error:
             shutil.rmtree(partial, ignore_errors=True)
             last = self.all()
@@ -119,7 +118,7 @@ class Checkpoints:
                 shutil.rmtree(path, ignore_errors=True)
 
     def _clear_partial(self) -> None:
-        for path in self.folder.glob("step-*" + _PARTIAL):
+        for path in self.folder.glob("step-*" + PARTIAL):
             shutil.rmtree(path, ignore_errors=True)
 
 
@@ -182,24 +181,3 @@ def _restore_optimiser(optimiser: torch.optim.Optimizer, tensors: dict[str, Tens
         name, _, kind = key.rpartition("/")
         state["state"].setdefault(number_of[name], {})[kind] = value
     optimiser.load_state_dict(state)
-
-
-def _write_tensors(tensors: dict[str, Tensor], path: Path) -> None:
-    from safetensors.torch import save
-
-    _write(save({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}), path)
-
-
-def _write(data: bytes, path: Path) -> None:
-    with open(path, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

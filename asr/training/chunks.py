@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from asr.masks import FULL_CONTEXT
+from asr.nn.masks import FULL_CONTEXT
 from asr.training.config import ChunkConfig
 
 

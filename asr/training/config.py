@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
-from asr.encoder import EncoderConfig
 from asr.errors import ConfigError
+from asr.nn.encoder import EncoderConfig
 
 
 def _number(default: Any, low: float, high: float = float("inf"), *, above: bool = False) -> Any:
@@ -116,7 +116,7 @@ class TeacherSource:
     """The frozen teacher of distillation and of the decoder's texts.
 
     Attributes:
-        folder: what `scripts/import_moonshine.py` wrote; none = no teacher.
+        folder: what `scripts/recipes/import_moonshine.py` wrote; none = no teacher.
         agreement: word error rate (a share) up to which the teacher's own transcript is what the decoder is to write;
             above it, the reference is. None = the reference is always, and nothing is transcribed.
     """

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
-from asr.encoder import SUBSAMPLING
 from asr.errors import AsrError
+from asr.nn.encoder import SUBSAMPLING
 from asr.training.batching import BucketedBatches
 from asr.training.selection import Selection, positions_needed
 

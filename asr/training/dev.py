@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import torch
 
-from asr.encoder import EncoderOutput
 from asr.evaluation.wer import ErrorRate, error_rate
-from asr.features import FeatureConfig
-from asr.masks import FULL_CONTEXT
-from asr.model import SpeechModel
+from asr.nn.encoder import EncoderOutput
+from asr.nn.features import FeatureConfig
+from asr.nn.masks import FULL_CONTEXT
+from asr.nn.speech_model import SpeechModel
 from asr.search.greedy import ctc_greedy
 from asr.text import normalise
 from asr.tokenizer import CtcTokenizer

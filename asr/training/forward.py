@@ -9,11 +9,11 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor, nn
 
-from asr.encoder import SUBSAMPLING, EncoderOutput
-from asr.features import level_gain, scale_frames
 from asr.manifest import Utterance
-from asr.masks import padding_mask
-from asr.model import SpeechModel
+from asr.nn.encoder import SUBSAMPLING, EncoderOutput
+from asr.nn.features import level_gain, scale_frames
+from asr.nn.masks import padding_mask
+from asr.nn.speech_model import SpeechModel
 from asr.training.augment import augment_samples, perturb_speed, random_gain, spec_augment
 from asr.training.batching import draw_seed
 from asr.training.chunks import draw_chunk, draw_left_context

@@ -192,7 +192,7 @@ def _check_losses(config: TrainConfig) -> None:
     if not (losses.ctc or losses.decoder or losses.distillation):
         raise ConfigError("losses: give at least one of ctc, decoder and distillation a weight")
     if losses.distillation and config.teacher.folder is None:
-        raise ConfigError("losses.distillation: needs a teacher: set teacher.folder (scripts/import_moonshine.py)")
+        raise ConfigError("losses.distillation: needs a teacher: set teacher.folder (configs/README.md says how)")
     for key in ("taps", "teacher_taps", "intermediate_blocks"):
         blocks = getattr(losses, key)
         if list(blocks) != sorted(set(blocks)):

@@ -14,8 +14,8 @@ import torch
 from torch.nn.utils import clip_grad_norm_
 
 from asr.errors import AsrError, ConfigError, ManifestError
-from asr.masks import FULL_CONTEXT
-from asr.model import DECODER, model_folder
+from asr.nn.masks import FULL_CONTEXT
+from asr.nn.speech_model import DECODER, model_folder
 from asr.training.average import WeightAverage
 from asr.training.batching import BucketedBatches
 from asr.training.board import Board

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from asr.decoder import AttentionDecoder
-from asr.encoder import EncoderOutput
-from asr.masks import FULL_CONTEXT, padding_mask
+from asr.nn.decoder import AttentionDecoder
+from asr.nn.encoder import EncoderOutput
+from asr.nn.masks import FULL_CONTEXT, padding_mask
 from asr.training.config import LossConfig
 from asr.training.data import Batch
 from asr.training.teacher import DELAY, Teacher

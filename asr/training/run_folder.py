@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
 
 from asr.errors import ConfigError
+from asr.files import write_whole
 from asr.training.config import TrainConfig, flatten, to_plain
 
 _FIXED = ("model.", "tokenizer.", "decoder.")  # keys that cannot change while a run goes on
@@ -71,9 +71,7 @@ class RunFolder:
                 if key.startswith(_FIXED):
                     raise ConfigError(f"{key}: the run has {old!r}, not {new!r}: keep it, or use another --run")
                 changes.append(f"{key}: {old!r} before, {new!r} from here on")
-        partial = self.config.with_suffix(".partial")
-        partial.write_text(json.dumps(now, indent=1) + "\n", "utf-8")
-        partial.replace(self.config)
+        write_whole(self.config, json.dumps(now, indent=1) + "\n")
         return changes
 
     def cut_log(self, step: int) -> None:
@@ -87,9 +85,7 @@ class RunFolder:
                     kept.append(line)
             except ValueError:  # the line that a kill has cut off
                 break
-        partial = self.log.with_suffix(".partial")
-        partial.write_text("".join(line + "\n" for line in kept), "utf-8")
-        os.replace(partial, self.log)
+        write_whole(self.log, "".join(line + "\n" for line in kept))
 
 
 def _flat(values: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from asr.encoder import SUBSAMPLING
 from asr.errors import ManifestError
-from asr.features import FeatureConfig
 from asr.manifest import Manifest, Utterance
+from asr.nn.encoder import SUBSAMPLING
+from asr.nn.features import FeatureConfig
 from asr.text import normalise
 from asr.tokenizer import CtcTokenizer
 from asr.training.config import DataConfig

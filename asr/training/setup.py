@@ -9,13 +9,14 @@ from pathlib import Path
 
 import torch
 
-from asr.decoder import AttentionDecoder, DecoderConfig
-from asr.device import usable_device
-from asr.encoder import EncoderConfig
 from asr.errors import ConfigError, ManifestError
-from asr.features import FeatureConfig
+from asr.files import write_whole
 from asr.manifest import Manifest, Utterance
-from asr.model import ModelConfig, SpeechModel
+from asr.nn.decoder import AttentionDecoder, DecoderConfig
+from asr.nn.device import usable_device
+from asr.nn.encoder import EncoderConfig
+from asr.nn.features import FeatureConfig
+from asr.nn.speech_model import ModelConfig, SpeechModel
 from asr.search.greedy import PIECES_PER_SECOND
 from asr.tokenizer import CtcTokenizer, PieceTable
 from asr.training.config import DataConfig, TokenizerConfig, TrainConfig
@@ -76,9 +77,7 @@ def prepare_tokenizer(
             tokenizer = CtcTokenizer.train(texts, config.pieces)
         except RuntimeError as error:
             raise ConfigError(f"tokenizer.pieces: SentencePiece cannot make {config.pieces} of the texts") from error
-    partial = kept.with_suffix(".partial")
-    partial.write_bytes(tokenizer.model)
-    partial.replace(kept)
+    write_whole(kept, tokenizer.model)
     return tokenizer
 
 

@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from asr.errors import ModelError
-from asr.masks import padding_mask
-from asr.positions import Rotary
-from asr.transformer import Block
-from asr.weights import load_weights
+from asr.nn.masks import padding_mask
+from asr.nn.positions import Rotary
+from asr.nn.transformer import Block
+from asr.nn.weights import load_weights
 
 CONFIG, WEIGHTS = "teacher.json", "teacher.safetensors"
 WINDOW = 895  # samples that a position reads
@@ -58,14 +58,14 @@ class Teacher(nn.Module):
 
     @classmethod
     def load(cls, folder: str | Path) -> Teacher:
-        """Reads what `scripts/import_moonshine.py` wrote, frozen; ModelError when it is not there or does not fit."""
+        """Reads what `scripts/recipes/import_moonshine.py` wrote, frozen; ModelError when it does not fit."""
         folder = Path(folder)
         try:
             config = TeacherConfig(**json.loads((folder / CONFIG).read_text("utf-8")))
             teacher = cls(config)
             teacher.load_state_dict(load_weights(folder / WEIGHTS))
         except OSError as error:
-            raise ModelError(f"{folder}: holds no teacher: make one with scripts/import_moonshine.py") from error
+            raise ModelError(f"{folder}: holds no teacher (configs/README.md says how to make one)") from error
         except (ValueError, TypeError, RuntimeError) as error:
             raise ModelError(f"{folder}: not a teacher ({str(error).splitlines()[-1].strip()})") from error
         return teacher.eval().requires_grad_(False)

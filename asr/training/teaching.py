@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from asr.decoder import AttentionDecoder
 from asr.errors import ConfigError
-from asr.features import level_gain
 from asr.manifest import Utterance
-from asr.masks import padding_mask
-from asr.model import SpeechModel
+from asr.nn.decoder import AttentionDecoder
+from asr.nn.features import level_gain
+from asr.nn.masks import padding_mask
+from asr.nn.speech_model import SpeechModel
 from asr.training.config import LossConfig, TeacherSource
 from asr.training.data import Batch
 from asr.training.losses import Lesson, teacher_taps

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from asr.decoder import AttentionDecoder
 from asr.evaluation.wer import error_rate
 from asr.manifest import Utterance
+from asr.nn.decoder import AttentionDecoder
 from asr.search.greedy import PIECES_PER_SECOND
 from asr.tokenizer import PieceTable
 

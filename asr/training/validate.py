@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from asr.errors import AsrError
-from asr.features import FeatureConfig
 from asr.manifest import Manifest, Utterance
+from asr.nn.features import FeatureConfig
 from asr.tokenizer import CtcTokenizer
 from asr.training.config import DataConfig
 from asr.training.selection import positions_needed, positions_of, target_text

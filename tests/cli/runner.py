@@ -7,10 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-DATA = Path(__file__).parents[1] / "data"
-SAMPLE = DATA / "sample.flac"
-TEXTS = (DATA / "sample.txt").read_text().splitlines()
-
 
 def asr(*arguments: object, stdin: bytes | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Output and exit status of `asr ARGUMENTS`."""

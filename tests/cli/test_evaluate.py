@@ -5,7 +5,8 @@ import json
 import pytest
 import soundfile
 
-from tests.cli.runner import SAMPLE, TEXTS, asr
+from tests.cli.runner import asr
+from tests.recordings import SAMPLE, TEXTS
 
 
 @pytest.fixture

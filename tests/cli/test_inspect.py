@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.cli.runner import SAMPLE, TEXTS, asr
+from tests.cli.runner import asr
+from tests.recordings import SAMPLE, TEXTS
 
 
 def test_terminal_shows_words_spectrogram_and_gate():

@@ -12,7 +12,8 @@ import pytest
 import soundfile
 
 from asr.evaluation.wer import error_rate
-from tests.cli.runner import SAMPLE, asr
+from tests.cli.runner import asr
+from tests.recordings import SAMPLE
 from tests.sound_server import SoundServer, guarded
 
 WORDS = ("Good", "It", "The")  # with which the sample's utterances begin

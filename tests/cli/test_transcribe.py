@@ -10,7 +10,8 @@ import pytest
 import soundfile
 
 from asr.evaluation.wer import error_rate
-from tests.cli.runner import SAMPLE, TEXTS, asr
+from tests.cli.runner import asr
+from tests.recordings import SAMPLE, TEXTS
 
 SAMPLES, RATE = soundfile.read(SAMPLE, dtype="float32")
 SENTENCE = SAMPLES[: round(4.7 * RATE)]

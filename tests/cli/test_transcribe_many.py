@@ -12,7 +12,8 @@ import soundfile
 
 from asr.evaluation.wer import error_rate
 from tests.audio.makers import picture, silent_video
-from tests.cli.runner import SAMPLE, TEXTS, asr
+from tests.cli.runner import asr
+from tests.recordings import SAMPLE, TEXTS
 
 SAMPLES, RATE = soundfile.read(SAMPLE, dtype="float32")
 FAST = ("--second-pass", "off", "--chunk-ms", "640", "--look-ahead-ms", "0", "--threads", "1")

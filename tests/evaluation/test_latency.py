@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from asr.evaluation.latency import LatencyReport, Recording, in_place, measure_latency
 from asr.events import Endpoint, Final, Partial, Word
-from asr.recognizer import StreamOptions
-from tests.cli.runner import SAMPLE, asr
+from asr.recognition.recognizer import StreamOptions
+from tests.cli.runner import asr
+from tests.recordings import SAMPLE
 
 
 class Scripted:

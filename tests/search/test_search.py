@@ -5,9 +5,9 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from asr.decoder import AttentionDecoder
+from asr.nn.decoder import AttentionDecoder
+from asr.search.alignment import align_words
 from asr.search.greedy import Hypothesis, attention_greedy, ctc_greedy, letter_count
-from asr.search.timestamps import align_words
 from asr.search.witness import cut_repeated_tail, hears_speech, hears_word, recognises, writes
 from asr.tokenizer import CtcTokenizer, PieceTable
 from tests.small import DECODER, randomise

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import torch
 
-from asr.decoder import AttentionDecoder
-from asr.model import SpeechModel
+from asr.nn.decoder import AttentionDecoder
+from asr.nn.speech_model import SpeechModel
+from asr.nn.weights import save_weights
 from asr.training.load_config import load_config
 from asr.training.loop import Trainer
 from asr.training.run_folder import RunFolder
 from asr.training.teacher import CONFIG, WEIGHTS, Teacher, TeacherConfig
-from asr.weights import save_weights
 from tests.small import DECODER
 from tests.training.run_asr import CONFIGS, SMALL
 

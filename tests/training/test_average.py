@@ -2,7 +2,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from asr.model import SpeechModel
+from asr.nn.speech_model import SpeechModel
 from asr.training.average import WeightAverage
 from tests.training.small_runs import make
 

@@ -53,15 +53,15 @@ def test_nothing_to_resume_is_none(tmp_path):
 def test_a_full_disk_leaves_the_last_good_one(tmp_path, monkeypatch):
     checkpoints = Checkpoints(tmp_path)
     checkpoints.save(*make(), Progress(1))
-    real = checkpoint._write
+    real = checkpoint.save_weights
 
-    def full(data, path):
+    def full(weights, path, *, durable):
         if path.name == checkpoint.OPTIMISER:
-            path.write_bytes(data[:10])
+            path.write_bytes(b"half")
             raise OSError(errno.ENOSPC, "No space left on device")
-        real(data, path)
+        real(weights, path, durable=durable)
 
-    monkeypatch.setattr(checkpoint, "_write", full)
+    monkeypatch.setattr(checkpoint, "save_weights", full)
     with pytest.raises(AsrError, match=r"No space left on device; .*step-00000001 is still good"):
         checkpoints.save(*make(), Progress(2))
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000001"]

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from asr.encoder import StreamingEncoder
 from asr.errors import ConfigError
+from asr.nn.encoder import StreamingEncoder
 from asr.training.load_config import load_config
 from tests.training.run_asr import CONFIGS
 

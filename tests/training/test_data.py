@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from asr.errors import ConfigError, ManifestError
-from asr.features import FeatureConfig
+from asr.nn.features import FeatureConfig
 from asr.tokenizer import CtcTokenizer
 from asr.training.batching import BucketedBatches
 from asr.training.config import DataConfig, TokenizerConfig

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from asr.errors import AsrError, ManifestError
-from asr.model import SpeechModel
+from asr.nn.speech_model import SpeechModel
 from asr.training import forward, loop
 from asr.training.load_config import load_config
 from tests.training.run_asr import CONFIGS, SMALL, logged

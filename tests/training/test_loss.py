@@ -3,8 +3,8 @@ import random
 import pytest
 import torch
 
-from asr.encoder import EncoderConfig, StreamingEncoder
-from asr.masks import FULL_CONTEXT
+from asr.nn.encoder import EncoderConfig, StreamingEncoder
+from asr.nn.masks import FULL_CONTEXT
 from asr.training.augment import MASKED, random_gain, spec_augment
 from asr.training.chunks import draw_chunk, draw_left_context, possible_chunks
 from asr.training.config import AugmentConfig, ChunkConfig, LossConfig, OptimiserConfig, ScheduleConfig

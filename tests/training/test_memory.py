@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from asr.encoder import StreamingEncoder
 from asr.errors import AsrError
+from asr.nn.encoder import StreamingEncoder
 from asr.training.memory import MemoryLimit, is_out_of_memory
 from tests.training.small_runs import prepare
 

@@ -5,12 +5,12 @@ import torch
 
 from asr.errors import ConfigError
 from asr.manifest import Utterance
-from asr.model import DECODER, SpeechModel
+from asr.nn.speech_model import DECODER, SpeechModel
+from asr.nn.weights import load_weights
 from asr.tokenizer import CtcTokenizer
 from asr.training.config import OptimiserConfig
 from asr.training.optimiser import rate_scale
 from asr.training.setup import CtcPieces, hurried_share
-from asr.weights import load_weights
 from tests.training.run_asr import logged
 from tests.training.small_runs import make, prepare, train
 

@@ -7,17 +7,17 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from asr.encoder import EncoderOutput
 from asr.errors import ConfigError, ModelError
 from asr.manifest import Utterance
-from asr.masks import FULL_CONTEXT
-from asr.model import SpeechModel
+from asr.nn.encoder import EncoderOutput
+from asr.nn.masks import FULL_CONTEXT
+from asr.nn.speech_model import SpeechModel
+from asr.nn.weights import save_weights
 from asr.search.greedy import attention_greedy
 from asr.training.config import LossConfig
 from asr.training.losses import Lesson, decoder_loss, distillation_loss, teacher_power, text_size, visible_future
 from asr.training.teacher import CONFIG, DELAY, HOP, WEIGHTS, WINDOW, Teacher
 from asr.training.transcripts import IGNORED, Texts, agrees, as_sentence, as_text, is_written, transcribe_batch
-from asr.weights import save_weights
 from tests.small import DECODER, small_decoder, small_encoder
 from tests.training.run_asr import logged
 from tests.training.small_runs import SIZES, small_teacher, train

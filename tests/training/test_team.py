@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 
-from asr.model import SpeechModel
+from asr.nn.speech_model import SpeechModel
 from asr.training.team import Team
 from tests.training.run_asr import SMALL, command, logged, train
 from tests.training.words import write_corpus

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from asr.features import FeatureConfig
+from asr.nn.features import FeatureConfig
 from asr.tokenizer import CtcTokenizer
 from asr.training.config import DataConfig
 from asr.training.setup import open_manifests

@@ -1,0 +1,51 @@
+"""Streaming speech recognition: a causal-masked transformer that writes while you speak."""
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from asr.errors import AsrError
+    from asr.events import Endpoint, Event, Final, Partial, Word
+    from asr.recognition.endpoint import EndpointRules
+    from asr.recognition.recognizer import Recognizer
+    from asr.recognition.stream import RECORDED, Stream, StreamOptions
+    from asr.recognition.transcript import Transcript
+
+_HOMES = {  # what each module gives; loaded when it is first asked for, so that `import asr` costs nothing
+    "asr.errors": ("AsrError",),
+    "asr.events": ("Endpoint", "Event", "Final", "Partial", "Word"),
+    "asr.recognition.endpoint": ("EndpointRules",),
+    "asr.recognition.recognizer": ("Recognizer",),
+    "asr.recognition.stream": ("RECORDED", "Stream", "StreamOptions"),
+    "asr.recognition.transcript": ("Transcript",),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "RECORDED",
+    "AsrError",
+    "Endpoint",
+    "EndpointRules",
+    "Event",
+    "Final",
+    "Partial",
+    "Recognizer",
+    "Stream",
+    "StreamOptions",
+    "Transcript",
+    "Word",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return version("asr")
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

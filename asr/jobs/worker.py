@@ -1,0 +1,182 @@
+"""What one process does with its share of a job: read the sound, decode it, write the outputs."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+
+from asr.errors import AsrError
+from asr.events import Event, Final
+from asr.files import write_whole
+from asr.formats import render
+from asr.jobs.plan import Task
+from asr.jobs.sound import Sound, read_sound
+from asr.nn.device import usable_device
+from asr.recognition.recognizer import RECORDED, Recognizer, StreamOptions
+from asr.recognition.together import block_seconds, decode_channels, decode_together
+
+READERS, READ_AHEAD = 2, 6  # threads that decode sound, and recordings that wait for the model
+TOGETHER, TOGETHER_SECONDS = 16, 300  # recordings in a batch, and how much sound
+GATHERED = 48  # recordings from which batches of similar length are made
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a job is decoded; the same in every process and on every machine.
+
+    Attributes:
+        model: name or folder.
+        device: where to compute.
+        threads: processor threads of a process; None: as many as there are cores.
+        options: of the streams.
+        separate: channels are decoded apart.
+        together: recordings that are decoded at once.
+    """
+
+    model: str = "en"
+    device: str = "cpu"
+    threads: int | None = None
+    options: StreamOptions = RECORDED
+    separate: bool = False
+    together: int = TOGETHER
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a task.
+
+    Attributes:
+        number: of the task.
+        name: of its input.
+        seconds: sound decoded.
+        words: words found.
+        error: why there is no result, None where there is one.
+        warning: damage that was met on the way.
+        events: with their channels, where the task asks for no files.
+        known: how long it is and what was heard is known; not where another process wrote the outputs and was lost.
+    """
+
+    number: int
+    name: str
+    seconds: float = 0.0
+    words: int = 0
+    error: str | None = None
+    warning: str | None = None
+    events: tuple[tuple[Event, int | None], ...] = ()
+    known: bool = True
+
+
+class Worker:
+    """A recogniser that works tasks off.
+
+    Raises:
+        AsrError: there is no such model or device.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        device = str(usable_device(settings.device))
+        self.recognizer = Recognizer.load(settings.model, device=device, threads=settings.threads)
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
+        """An outcome for each task, in the order in which they are done. Nothing that is wrong with an input raises."""
+        gathered: list[tuple[Task, Sound]] = []
+        for task, sound in self._read(tasks):
+            if isinstance(sound, Outcome):
+                yield sound
+            elif sound.long:
+                yield self._guarded(task, lambda task=task, sound=sound: self._decode_long(task, sound))
+            else:
+                gathered.append((task, sound))
+                if len(gathered) == GATHERED:
+                    yield from self._decode_gathered(gathered)
+                    gathered = []
+        yield from self._decode_gathered(gathered)
+
+    def _read(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Sound | Outcome]]:
+        """The sound of each task, read ahead in other threads."""
+        with ThreadPoolExecutor(READERS) as readers:
+            waiting: deque[tuple[Task, Future]] = deque()
+            for task in tasks:
+                waiting.append((task, readers.submit(self._open, task)))
+                if len(waiting) > READ_AHEAD:
+                    first, future = waiting.popleft()
+                    yield first, future.result()
+            for first, future in waiting:
+                yield first, future.result()
+
+    def _open(self, task: Task) -> Sound | Outcome:
+        block = block_seconds(self.recognizer.model, self.settings.options)
+        try:
+            if task.input.error is not None:
+                raise AsrError(f"{task.input.name}: {task.input.error}")
+            return read_sound(task.input, self.recognizer.sample_rate, self.settings.separate, block)
+        except Exception as error:
+            return _failure(task, error)
+
+    def _guarded(self, task: Task, decode: Callable[[], Outcome]) -> Outcome:
+        """An outcome also where decoding or writing fails in a way that nobody thought of."""
+        try:
+            return decode()
+        except Exception as error:
+            return _failure(task, error)
+
+    def _decode_long(self, task: Task, sound: Sound) -> Outcome:
+        with sound:
+            events = list(decode_channels(self.recognizer, sound.blocks(), self.settings.options, sound.separate))
+        return self._finished(task, sound, events)
+
+    def _decode_gathered(self, gathered: Sequence[tuple[Task, Sound]]) -> Iterator[Outcome]:
+        """Batches of similar length; where one fails, its recordings are decoded one by one."""
+        for batch in _batches(gathered, self.settings.together):
+            try:
+                outcomes = self._decode_batch(batch)
+            except Exception:
+                outcomes = [
+                    self._guarded(task, lambda pair=(task, s): self._decode_batch([pair])[0]) for task, s in batch
+                ]
+            yield from outcomes
+
+    def _decode_batch(self, batch: Sequence[tuple[Task, Sound]]) -> list[Outcome]:
+        tracks = [track for _, sound in batch for track in sound.tracks]
+        decoded = iter(decode_together(self.recognizer, tracks, self.settings.options))
+        outcomes = []
+        for task, sound in batch:
+            channels = [(next(decoded), number) for number in range(1, len(sound.tracks) + 1)]
+            events = [(event, number if sound.separate else None) for events, number in channels for event in events]
+            outcomes.append(self._guarded(task, lambda t=task, s=sound, e=events: self._finished(t, s, e)))
+        return outcomes
+
+    def _finished(self, task: Task, sound: Sound, events: list[tuple[Event, int | None]]) -> Outcome:
+        """Writes the outputs."""
+        if sound.separate:
+            events = sorted(events, key=lambda pair: pair[0].end if isinstance(pair[0], Final) else pair[0].time)
+        for form, path in task.outputs.items():
+            try:
+                write_whole(path, render(form, task.input.name, events, sound.seconds))
+            except OSError as error:
+                raise AsrError(f"{task.input.name}: cannot write {path}: {error.strerror or error}") from error
+        words = sum(len(event.words) for event, _ in events if isinstance(event, Final))
+        kept = () if task.outputs else tuple(events)
+        return Outcome(task.number, task.input.name, sound.seconds, words, warning=sound.warning, events=kept)
+
+
+def _batches(gathered: Sequence[tuple[Task, Sound]], together: int) -> Iterator[list[tuple[Task, Sound]]]:
+    batch: list[tuple[Task, Sound]] = []
+    rows = seconds = 0
+    for task, sound in sorted(gathered, key=lambda pair: -pair[1].seconds):
+        if batch and (rows + len(sound.tracks) > together or seconds + sound.seconds > TOGETHER_SECONDS):
+            yield batch
+            batch, rows, seconds = [], 0, 0
+        batch.append((task, sound))
+        rows, seconds = rows + len(sound.tracks), seconds + sound.seconds * len(sound.tracks)
+    if batch:
+        yield batch
+
+
+def _failure(task: Task, error: Exception) -> Outcome:
+    name = task.input.name
+    line = str(error) if isinstance(error, AsrError) else f"{name}: {type(error).__name__}: {error}"
+    return Outcome(task.number, name, error=" ".join(line.split()))

@@ -1,0 +1,128 @@
+"""Spoken words of a small vocabulary, told from other sounds by a Vision Transformer on log-mel pictures.
+
+The gate finds stretches of speech; a window around each one is classified as a whole. Only what lies below 4 kHz is
+read, so that telephones and old recordings look like any other.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from asr.errors import ModelError
+from asr.nn.encoder import SUBSAMPLING
+from asr.nn.features import POWER_FLOOR, LogMel
+from asr.nn.gate import SpeechGate
+from asr.nn.sound_picture import sound_picture
+from asr.nn.vit import VisionTransformer, ViTConfig
+from asr.nn.vit_weights import load_vit
+from asr.nn.weights import MODELS
+
+BUILT_IN = MODELS / "commands"
+SILENCE = math.log10(POWER_FLOOR)  # around a recording
+OPENS = 0.3  # probability of speech from which on the gate is open
+JOINED = 12  # positions (0.29 s): shorter pauses lie inside a stretch
+SHIFTS = (-9, 0, 9)  # frames: views of a window whose verdicts are averaged
+
+COMMANDS = ViTConfig((60, 240), (60, 8), 1, d_model=96, heads=4, inner=192, layers=4, classes=17, dropout=0.1)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one stretch of speech was taken for.
+
+    Attributes:
+        start, end: of the stretch (seconds).
+        probabilities: of each label, likeliest first.
+    """
+
+    start: float
+    end: float
+    probabilities: dict[str, float]
+
+    @property
+    def label(self) -> str:
+        """The likeliest one."""
+        return next(iter(self.probabilities))
+
+
+class CommandClassifier:
+    """Recordings -> verdicts, one for each stretch of speech.
+
+    Args:
+        vit: classifies windows.
+        labels: names of its classes.
+        gate: finds the speech.
+    """
+
+    def __init__(self, vit: VisionTransformer, labels: list[str], gate: SpeechGate) -> None:
+        self.vit, self.labels, self.gate = vit, labels, gate
+        self.features = LogMel().design()
+        self.mels, self.window = vit.config.image
+
+    @classmethod
+    def load(cls, folder: Path = BUILT_IN, gate: SpeechGate | None = None) -> CommandClassifier:
+        """The built-in classifier, or one in a folder.
+
+        Raises:
+            ModelError: no such classifier, or an unreadable one.
+        """
+        vit, extra = load_vit(folder)
+        labels = extra.get("labels")
+        if not isinstance(labels, list) or len(labels) != vit.config.classes:
+            raise ModelError(f"{folder}: not a classifier: its labels do not name the {vit.config.classes} classes")
+        return cls(vit, labels, SpeechGate.load() if gate is None else gate)
+
+    @torch.inference_mode()
+    def classify(self, samples: Tensor) -> list[Verdict]:
+        """Samples `(time,)` in [-1, 1] at 16 kHz -> a verdict for each stretch of speech, in order; none in silence."""
+        log_power, _ = self.features(samples[None])
+        stretches = self.stretches(log_power)
+        if not stretches:
+            return []
+        middles = [(start + end) // 2 * SUBSAMPLING for start, end in stretches]
+        logits = self.judge(log_power[0], middles)
+        seconds = SUBSAMPLING * self.features.config.hop / self.features.config.sample_rate
+        verdicts = []
+        for (start, end), row in zip(stretches, logits, strict=True):
+            order = row.argsort(descending=True).tolist()
+            probabilities = {self.labels[i]: float(row[i].exp()) for i in order}
+            verdicts.append(Verdict(start * seconds, end * seconds, probabilities))
+        return verdicts
+
+    def judge(self, log_power: Tensor, middles: list[int]) -> Tensor:
+        """Log-probabilities `(windows, classes)` of the windows around some frames of `(frames, mels)`."""
+        views = torch.stack([cut(log_power, m + s, self.window) for m in middles for s in SHIFTS])
+        log_probs = self.vit(sound_picture(views[:, :, : self.mels])).log_softmax(-1)
+        return log_probs.unflatten(0, (len(middles), -1)).mean(1).log_softmax(-1)
+
+    def stretches(self, log_power: Tensor) -> list[tuple[int, int]]:
+        """Where speech is in `(1, frames, mels)`: positions `[start, end)`, cut into parts that a window can hold."""
+        tail = log_power.new_full((1, self.gate.window, log_power.shape[2]), SILENCE)
+        probability = self.gate(torch.cat([log_power, tail], 1))[0][0, self.gate.lag :]
+        found: list[list[int]] = []
+        for position in (probability[: log_power.shape[1] // SUBSAMPLING] > OPENS).nonzero()[:, 0].tolist():
+            if found and position - found[-1][1] < JOINED:
+                found[-1][1] = position + 1
+            else:
+                found.append([position, position + 1])
+        parts = []
+        for start, end in found:
+            count = math.ceil((end - start) * SUBSAMPLING / self.window)
+            edges = [start + (end - start) * i // count for i in range(count + 1)]
+            parts += pairwise(edges)
+        return parts
+
+
+def cut(log_power: Tensor, middle: int, size: int) -> Tensor:
+    """The `size` frames of `(frames, mels)` around one, with silence before the beginning and after the end."""
+    start = middle - size // 2
+    inside = log_power[max(0, start) : max(0, start + size)]
+    before = log_power.new_full((min(size, max(0, -start)), log_power.shape[1]), SILENCE)
+    after = log_power.new_full((size - len(before) - len(inside), log_power.shape[1]), SILENCE)
+    return torch.cat([before, inside, after])

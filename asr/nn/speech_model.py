@@ -1,0 +1,241 @@
+"""SpeechModel: features, encoder, attention decoder and tokenizers as one thing that is saved and loaded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from asr.errors import ModelError
+from asr.files import write_whole
+from asr.nn.decoder import AttentionDecoder, DecoderConfig
+from asr.nn.encoder import SUBSAMPLING, EncoderConfig, EncoderOutput, EncoderState, StreamingEncoder, next_window
+from asr.nn.features import FeatureConfig, LogMel, LogMelState, scale_frames
+from asr.nn.level import LevelState, follow_level
+from asr.nn.weights import MODELS, halve_all, load_weights, quantise_all, save_weights
+from asr.tokenizer import CtcTokenizer, PieceTable
+
+CONFIG, ENCODER, DECODER, CTC_PIECES, DECODER_PIECES = (
+    "model.json",
+    "encoder.safetensors",
+    "decoder.safetensors",
+    "pieces.model",
+    "decoder_pieces.json",
+)
+
+
+def model_folder(source: str | Path) -> Path:
+    """The folder of a model, given that folder or the name of a built-in one."""
+    return Path(source) if Path(source).is_dir() else MODELS / str(source)
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """All sizes of a model; `decoder` None = CTC only. `about` says where the weights came from."""
+
+    features: FeatureConfig = field(default_factory=FeatureConfig)
+    encoder: EncoderConfig = field(default_factory=EncoderConfig)
+    decoder: DecoderConfig | None = None
+    about: str = ""
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> ModelConfig:
+        """ModelError when a key is unknown or has the wrong kind of value."""
+        try:
+            decoder = values.get("decoder")
+            return cls(
+                FeatureConfig(**values.get("features", {})),
+                EncoderConfig(**values.get("encoder", {})),
+                None if decoder is None else DecoderConfig(**decoder),
+                values.get("about", ""),
+            )
+        except TypeError as error:
+            raise ModelError(f"model configuration: {str(error).split('__init__() ')[-1]}") from error
+
+
+@dataclass
+class ModelState:
+    """One or more streams from samples to posteriors. Rows are streams, and all rows step together.
+
+    Attributes:
+        features: samples that later frames reach back to.
+        pending: `(batch, n, mels)` log10 power frames that wait for their chunk to be complete.
+        level: what the level control knows.
+        encoder: the encoder's state.
+        gain: `(batch,)` a fixed gain, or None: the level is followed.
+        chunk: positions that are emitted at a time.
+        look_ahead: positions after the chunk that are computed with it.
+    """
+
+    features: LogMelState
+    pending: Tensor
+    level: LevelState
+    encoder: EncoderState
+    gain: Tensor | None = field(metadata={"keep": True})
+    chunk: int = field(metadata={"keep": True})
+    look_ahead: int = field(metadata={"keep": True})
+
+    def reset(self, rows: Sequence[int], history: int) -> None:
+        """Makes rows fresh; possible when nothing is pending (after `final`), since all rows step together."""
+        if self.pending.shape[1]:
+            raise ValueError(f"{self.pending.shape[1]} frames are pending: finish the stream first")
+        self.features.reset(rows, history)
+        self.level.reset(rows)
+        self.encoder.reset(rows)
+
+
+@dataclass
+class StreamOutput(EncoderOutput):
+    """An encoder's output and the log10 power frames `(batch, time, mels)` that arrived in the same call."""
+
+    log_power: Tensor = field(kw_only=True)
+
+
+class SpeechModel(nn.Module):
+    """Samples -> memory and CTC log-probabilities, with the attention decoder that reads the memory."""
+
+    def __init__(self, config: ModelConfig, tokenizer: CtcTokenizer, decoder_pieces: PieceTable | None = None) -> None:
+        super().__init__()
+        self.config, self.tokenizer, self.decoder_pieces = config, tokenizer, decoder_pieces
+        self.features = LogMel(config.features)
+        self.encoder = StreamingEncoder(config.encoder)
+        self.decoder = None if config.decoder is None else AttentionDecoder(config.decoder)
+
+    @property
+    def position_seconds(self) -> float:
+        """How long one encoder position is."""
+        return self.config.features.hop * SUBSAMPLING / self.config.features.sample_rate
+
+    def positions(self, milliseconds: float) -> int:
+        """Milliseconds rounded to whole positions."""
+        return round(milliseconds / 1000 / self.position_seconds)
+
+    def start(
+        self, batch: int = 1, *, chunk: int = 13, look_ahead: int = 13, gain: Tensor | float | None = None
+    ) -> ModelState:
+        """The state of fresh streams. `gain` None follows the level of speech."""
+        if chunk < 1 or look_ahead < 0:
+            raise ValueError(f"chunk {chunk} must be at least 1 position, look-ahead {look_ahead} at least 0")
+        like = self.encoder.ctc.weight
+        return ModelState(
+            self.features.start(batch),
+            like.new_zeros(batch, 0, self.config.features.mels),
+            LevelState.start(batch, like),
+            self.encoder.start(batch, chunk),
+            None if gain is None else torch.as_tensor(gain, dtype=like.dtype, device=like.device).expand(batch),
+            chunk,
+            look_ahead,
+        )
+
+    def forward(
+        self, samples: Tensor, state: ModelState | None = None, *, final: bool = False, ctc: bool = True
+    ) -> tuple[StreamOutput, ModelState]:
+        """Samples `(batch, time)` -> what the chunks that they complete say; `final` flushes what is pending.
+
+        Without `ctc` there is only the memory. The state that is passed in is consumed.
+        """
+        state = self.start(samples.shape[0]) if state is None else state
+        log_power, features = self.features(samples, state.features)
+        pending = torch.cat([state.pending, log_power], 1)
+        level, inner = state.level, state.encoder
+        memory, log_probs = [], []
+        while True:
+            window, own = next_window(pending.shape[1], state.chunk, state.look_ahead, final)
+            if not own:
+                break
+            frames = pending[:, : window * SUBSAMPLING]
+            followed, level = follow_level(self.features.mean_square(frames), own * SUBSAMPLING, level)
+            gain = followed if state.gain is None else state.gain
+            output, inner = self.encoder(scale_frames(frames, gain), inner, own, ctc=ctc)
+            memory.append(output.memory)
+            log_probs.append(output.log_probs)
+            pending = pending[:, own * SUBSAMPLING :]
+        if final:
+            pending, features = pending[:, :0], self.features.start(samples.shape[0])
+        return (
+            self._output(memory, log_probs, log_power),
+            replace(state, features=features, pending=pending, level=level, encoder=inner),
+        )
+
+    def _output(self, memory: list[Tensor], log_probs: list[Tensor], log_power: Tensor) -> StreamOutput:
+        like, batch, c = self.encoder.ctc.weight, log_power.shape[0], self.config.encoder
+        joined = torch.cat([like.new_zeros(batch, 0, c.d_model), *memory], 1)
+        posteriors = torch.cat([like.new_zeros(batch, 0, c.vocabulary), *log_probs], 1)
+        lengths = torch.full((batch,), joined.shape[1])
+        return StreamOutput(joined, posteriors, lengths, log_power=log_power)
+
+    # ---- on disk ----
+
+    def save(
+        self,
+        folder: str | Path,
+        *,
+        int8: bool = False,
+        half: bool = False,
+        int8_decoder: bool = False,
+        decoder: Path | None = None,
+    ) -> None:
+        """Writes configuration, weights and tokenizers.
+
+        Args:
+            folder: where to.
+            int8: encoder and decoder with a scale per output channel.
+            half: in half precision.
+            int8_decoder: the decoder as with `int8`, whatever the encoder is.
+            decoder: the file of a decoder that has not changed, which is copied as it is.
+        """
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        pack = quantise_all if int8 else halve_all if half else dict
+        first = {f"features.{k}": v for k, v in self.features.state_dict().items()}
+        save_weights(first | pack(self.encoder.state_dict()), folder / ENCODER)
+        if decoder is not None:
+            write_whole(folder / DECODER, decoder.read_bytes())
+        elif self.decoder is not None:
+            pack = quantise_all if int8_decoder else pack
+            save_weights(pack(self.decoder.state_dict()), folder / DECODER)
+        write_whole(folder / CTC_PIECES, self.tokenizer.model)
+        if self.decoder_pieces is not None:
+            self.decoder_pieces.save(folder / DECODER_PIECES)
+        write_whole(folder / CONFIG, json.dumps(asdict(self.config), indent=1) + "\n")
+
+    @classmethod
+    def load(cls, source: str | Path = "en", device: str | torch.device = "cpu") -> SpeechModel:
+        """A model by the name of a built-in one or by its folder, ready for inference.
+
+        Raises:
+            ModelError: no such model, an unreadable one, or one whose weights do not fit its configuration.
+        """
+        folder = model_folder(source)
+        try:
+            config = ModelConfig.from_dict(json.loads((folder / CONFIG).read_text("utf-8")))
+        except OSError as error:
+            if Path(source).is_dir():
+                raise ModelError(f"{source}: holds no model ({CONFIG} is missing)") from error
+            names = ", ".join(sorted(p.name for p in MODELS.iterdir() if (p / CONFIG).is_file()))
+            raise ModelError(f"no model {source}: give the folder of one, or a built-in one ({names})") from error
+        except ValueError as error:
+            raise ModelError(f"{folder / CONFIG}: not a model configuration ({error})") from error
+        tokenizer = CtcTokenizer.load(folder / CTC_PIECES)
+        pieces = None if config.decoder is None else PieceTable.load(folder / DECODER_PIECES)
+        with torch.device("meta"):
+            model = cls(config, tokenizer, pieces)
+        model.features = LogMel(config.features)
+        weights = load_weights(folder / ENCODER)
+        features = {k.removeprefix("features."): weights.pop(k) for k in list(weights) if k.startswith("features.")}
+        parts = [(model.features, features), (model.encoder, weights)]
+        if model.decoder is not None:
+            parts.append((model.decoder, load_weights(folder / DECODER)))
+        for module, tensors in parts:
+            try:
+                module.load_state_dict(tensors, assign=True)
+            except RuntimeError as error:
+                raise ModelError(
+                    f"{folder}: the weights do not fit {CONFIG} ({str(error).splitlines()[-1].strip()})"
+                ) from error
+        return model.to(device).eval().requires_grad_(False)

@@ -1,0 +1,198 @@
+"""Partials: the attention decoder's words while someone speaks, over the memory so far.
+
+Its older part is revised as more becomes known (`asr.recognition.revision`).
+
+After each chunk the last hypothesis is the draft: one forward pass checks its pieces against the longer memory, the
+prefix on which decoder and draft agree is kept, and decoding goes on from there. What several updates in a row agree on
+is stable and is never taken back (local agreement: Liu et al. 2020, "Low-latency sequence-to-sequence speech
+recognition and translation by partial hypothesis selection").
+
+An update takes a bounded number of passes, so that words never wait for one that has much to change: what it could not
+check stands as it stood, until the next one.
+
+A last word that the decoder is not sure of, words that CTC does not hear yet where they ought to be, unless the decoder
+is very sure of them, and words that have more letters than CTC has heard so far wait until the next update says them
+again: most would be taken back.
+
+At the edge of a memory that breaks off, the decoder tends to say again what it has said. Three words that stand in the
+hypothesis already and that CTC does not hear again, or more letters than CTC can have missed, end it there.
+"""
+
+from __future__ import annotations
+
+from itertools import dropwhile, takewhile
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from asr.nn.decoder import DecoderState
+from asr.nn.speech_model import SpeechModel
+from asr.search.alignment import align_words
+from asr.search.draft import DraftedSteps
+from asr.search.greedy import PIECES_PER_SECOND, WITNESSED, ctc_greedy, letter_count
+from asr.text import normalise
+
+AGREEMENT = 4  # updates in a row that must have a piece in common for it to be stable
+SURE = 0.7  # probability that each piece of the last word must have for it to be shown at once
+SURE_UNHEARD = 0.9  # of a word that CTC does not hear
+UNHEARD = 0.01  # mean posterior of an aligned word below which CTC does not hear it
+MOST_PASSES = 8  # of the decoder in an update
+REPEATED = 3  # words in a row
+HEARD_AGAIN = 0.3  # mean posterior of such words, aligned with CTC, from which on they are believed
+PLAUSIBLE, PLAUSIBLE_MORE = 1.2, 3  # letters shown at once: so many for each that CTC hears, and so many more
+LETTERS_HEARD, LETTERS_MORE = 2.0, 12  # letters written at most: so many for each that CTC hears, and so many more
+MOST_PIECES = 512  # of one utterance; what comes after them waits for the final
+
+
+class PartialHypothesis(Protocol):
+    """The hypothesis of one open utterance, and the prefix of it that will not change."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def stable(self) -> str: ...
+    @property
+    def pieces(self) -> list[int]:
+        """The decoder's pieces of `text`, none where it has not read it."""
+
+    def update(self, memory: Tensor, log_probs: Tensor) -> None:
+        """Goes on over further positions: memory `(1, positions, d_model)`, CTC `(positions, vocabulary)`."""
+
+    def revise(self, memory: Tensor, at: int) -> None:
+        """Puts a better memory `(1, positions, d_model)` in place from position `at` of the utterance on."""
+
+
+class CtcPartial:
+    """Greedy CTC, for a machine that is too slow for the decoder: all words are stable but the last.
+
+    Args:
+        model: the model.
+        before: what has been written of the utterance already.
+    """
+
+    def __init__(self, model: SpeechModel, before: str = "") -> None:
+        self.model, self.before, self.text, self.stable = model, before, before, ""
+        self.pieces: list[int] = []
+        self._log_probs: list[Tensor] = []
+
+    def update(self, memory: Tensor, log_probs: Tensor) -> None:
+        self._log_probs.append(log_probs)
+        heard = self.model.tokenizer.decode(ctc_greedy(torch.cat(self._log_probs)))
+        self.text = f"{self.before} {heard}".strip()
+        self.stable = self.text.rpartition(" ")[0]
+
+    def revise(self, memory: Tensor, at: int) -> None:
+        """Greedy CTC reads no memory."""
+
+
+class DecoderPartial:
+    """The attention decoder's hypothesis."""
+
+    def __init__(self, model: SpeechModel) -> None:
+        self.model = model
+        self.text, self.stable = "", ""
+        self.pieces: list[int] = []
+        self._history: list[list[int]] = []  # the last hypotheses: ids without start and end
+        self._agreed = 0  # pieces that will not change
+        self._log_probs: list[Tensor] = []
+        self._state: DecoderState | None = None
+        self._positions = 0
+
+    def update(self, memory: Tensor, log_probs: Tensor) -> None:
+        decoder = self.model.decoder
+        if self._state is None:
+            self._state = decoder.start(memory, max_pieces=MOST_PIECES)
+        else:
+            decoder.extend(memory, self._state)
+        self._positions += memory.shape[1]
+        self._log_probs.append(log_probs)
+        letters = letter_count(self.model.tokenizer.decode(ctc_greedy(torch.cat(self._log_probs))))
+        before = self.pieces
+        checked, rest, chances = self._decode(WITNESSED * letters, LETTERS_HEARD * letters + LETTERS_MORE)
+        pieces = self.pieces = checked + rest
+        self._history = [*self._history, checked][-AGREEMENT:]
+        if len(self._history) == AGREEMENT:
+            common = takewhile(lambda same: len(set(same)) == 1, zip(*self._history, strict=False))
+            self._agreed = max(self._agreed, sum(1 for _ in common))
+        table = self.model.decoder_pieces
+        said = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(pieces, before, strict=False)))
+        shown = self._plausible(pieces, max(said, self._agreed), PLAUSIBLE * letters + PLAUSIBLE_MORE, chances)
+        self.text = table.decode(pieces[:shown])
+        # A word is whole when the piece that begins the next one is agreed on too.
+        starts = [group[0] for _, group in table.words(pieces) if group[0] < self._agreed]
+        self.stable = table.decode(pieces[: starts[-1]]) if starts else ""
+
+    def revise(self, memory: Tensor, at: int) -> None:
+        if self._state is not None:
+            self.model.decoder.revise(memory, at, self._state)
+
+    def _plausible(self, pieces: list[int], said: int, most: float, chances: list[float]) -> int:
+        """How many of the pieces are shown; those that have been `said` before are.
+
+        The others are as far as they are of words with `most` letters together, none of which is in doubt by the
+        `chances` of its pieces.
+        """
+        words, letters = self.model.decoder_pieces.words(pieces), 0
+        if not words or words[-1][1][-1] < said:
+            return len(pieces)
+        spans = align_words([text for text, _ in words], torch.cat(self._log_probs), self.model.tokenizer)
+        for number, ((text, group), span) in enumerate(zip(words, spans, strict=True), start=1):
+            letters += letter_count(text)
+            enough = SURE_UNHEARD if span.score < UNHEARD else SURE if number == len(words) else 0
+            doubtful = letters > most or min(chances[piece] for piece in group) < enough
+            if doubtful and group[-1] >= said:
+                return group[0]
+        return len(pieces)
+
+    def _decode(self, fewest: float, most: float) -> tuple[list[int], list[int], list[float]]:
+        """The hypothesis that starts with the agreed pieces, what is left over of the last one, its draft, and the
+        probability of each piece of both, 1 where it was not asked for.
+
+        It does not end before `fewest` letters are written, and `most` are not exceeded. Words are left over where
+        `MOST_PASSES` did not suffice to check them.
+        """
+        decoder, table = self.model.decoder, self.model.decoder_pieces
+        limit = min(int(PIECES_PER_SECOND * self._positions * self.model.position_seconds) + 2, MOST_PIECES - 1)
+        steps = DraftedSteps(decoder, self._state, self.pieces[: self._agreed], self.pieces)
+        pieces, written = steps.pieces, letter_count(table.decode(self.pieces[: self._agreed]))
+        chances = [1.0] * len(pieces)
+        while len(pieces) < limit:
+            if steps.asks and steps.passes == MOST_PASSES:
+                rest = steps.unchecked
+                if steps.lost:  # from its next word on
+                    rest = list(dropwhile(lambda piece: not table.starts_word(piece), rest))
+                rest = rest[: limit - len(pieces)]
+                return pieces, rest, chances + [1.0] * len(rest)
+            logits = steps.logits()
+            following = int(logits.argmax()) if written >= fewest else self._best_but_end(logits)
+            if following == decoder.config.end:
+                break
+            letters = letter_count(table.decode([following]))
+            written += letters
+            if written > most:
+                break
+            if table.starts_word(following) and (again := self._repeated_from(pieces)) is not None:
+                return pieces[: max(again, self._agreed)], [], chances
+            chances.append(float((logits[following] - logits.logsumexp(-1)).exp()) if letters else 1.0)
+            steps.write(following)
+        if (again := self._repeated_from(pieces)) is not None:
+            return pieces[: max(again, self._agreed)], [], chances
+        return pieces, [], chances
+
+    def _best_but_end(self, logits: Tensor) -> int:
+        """The best piece `()` of logits `(vocabulary,)` that is not the end."""
+        end = self.model.decoder.config.end
+        return next(piece for piece in logits.topk(2).indices.tolist() if piece != end)
+
+    def _repeated_from(self, pieces: list[int]) -> int | None:
+        """The index of the piece from which on the last words have been said before, None if they have not, or if CTC
+        hears them again."""
+        words = [(normalise(text), group[0]) for text, group in self.model.decoder_pieces.words(pieces)]
+        spoken = [word for word, _ in words]
+        last = spoken[-REPEATED:]
+        if all(spoken[end - REPEATED : end] != last for end in range(REPEATED, len(spoken))):
+            return None
+        spans = align_words(spoken, torch.cat(self._log_probs), self.model.tokenizer)
+        heard_again = sum(span.score for span in spans[-REPEATED:]) > HEARD_AGAIN * REPEATED
+        return None if heard_again else words[-REPEATED][1]

@@ -1,0 +1,66 @@
+"""The attention decoder: with its cache it equals itself without, whatever is written at once or taken back."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asr.nn.decoder import AttentionDecoder
+from tests.small import DECODER, cuts, randomise
+
+DEC = randomise(AttentionDecoder(DECODER), 2)
+
+
+def memory_and_pieces(seed: int, batch: int, positions: int, pieces: int):
+    g = torch.Generator().manual_seed(seed)
+    return torch.randn(batch, positions, 32, generator=g), torch.randint(0, 40, (batch, pieces), generator=g)
+
+
+@given(st.data(), st.integers(0, 99), st.integers(1, 20), st.integers(1, 20))
+def test_with_cache_equals_without(data, seed, positions, size):
+    memory, pieces = memory_and_pieces(seed, 2, positions, size)
+    whole, _ = DEC(pieces, DEC.start(memory))
+    state, out = DEC.start(memory), []
+    for part in pieces.split(cuts(data.draw, size, 5), 1):
+        logits, state = DEC(part, state)
+        out.append(logits)
+    torch.testing.assert_close(torch.cat(out, 1), whole, atol=1e-4, rtol=1e-4)
+
+
+def test_later_pieces_never_change_earlier_logits():
+    memory, pieces = memory_and_pieces(0, 1, 9, 10)
+    other = pieces.clone()
+    other[:, 6:] = (other[:, 6:] + 1) % 40
+    torch.testing.assert_close(DEC(other, DEC.start(memory))[0][:, :6], DEC(pieces, DEC.start(memory))[0][:, :6])
+
+
+@given(st.integers(0, 99), st.integers(0, 7))
+def test_a_rejected_draft_leaves_no_trace(seed, kept):
+    memory, pieces = memory_and_pieces(seed, 1, 9, 8)
+    _, state = DEC(pieces, DEC.start(memory))
+    state.truncate(kept)
+    again, _ = DEC(pieces[:, kept:], state)
+    torch.testing.assert_close(again, DEC(pieces, DEC.start(memory))[0][:, kept:], atol=1e-4, rtol=1e-4)
+
+
+def test_an_extended_memory_equals_one_given_at_once():
+    memory, pieces = memory_and_pieces(3, 2, 12, 5)
+    state = DEC.start(memory[:, :5])
+    DEC.extend(memory[:, 5:], state)
+    torch.testing.assert_close(DEC(pieces, state)[0], DEC(pieces, DEC.start(memory))[0], atol=1e-4, rtol=1e-4)
+    with pytest.raises(ValueError, match="padding"):
+        DEC.extend(memory, DEC.start(memory, torch.tensor([3, 12])))
+
+
+def test_padding_and_batch_mates_change_nothing():
+    memory, pieces = memory_and_pieces(4, 3, 12, 5)
+    together, _ = DEC(pieces, DEC.start(memory, torch.tensor([12, 7, 1])))
+    for row, length in enumerate((12, 7, 1)):
+        alone, _ = DEC(pieces[row : row + 1], DEC.start(memory[row : row + 1, :length]))
+        torch.testing.assert_close(together[row], alone[0], atol=1e-4, rtol=1e-4)
+
+
+def test_more_pieces_than_announced_are_refused():
+    memory, pieces = memory_and_pieces(5, 1, 4, 9)
+    with pytest.raises(ValueError, match="do not fit"):
+        DEC(pieces, DEC.start(memory, max_pieces=8))

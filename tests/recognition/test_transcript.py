@@ -1,0 +1,71 @@
+"""`Recognizer.transcribe` and its kin: the same words whatever form the sound comes in."""
+
+import numpy as np
+import pytest
+
+from asr.audio.files import read_audio
+from asr.errors import AudioError
+from asr.evaluation.wer import error_rate
+from asr.recognition.recognizer import Recognizer, StreamOptions
+from tests.recordings import RATE, SAMPLE, check_equal, speech_like
+from tests.small import small_model
+
+TEXT = SAMPLE.with_suffix(".txt").read_text()
+
+
+def test_a_file_has_text_words_times_and_confidence(english):
+    transcript = Recognizer(english).transcribe(SAMPLE)
+    assert error_rate(TEXT, transcript.text).wer == 0
+    assert str(transcript) == transcript.text == " ".join(word.text for word in transcript.words)
+    assert len(transcript) == len(list(transcript)) == len(TEXT.splitlines())
+    assert transcript.seconds == pytest.approx(len(read_audio(SAMPLE)) / RATE)
+    assert transcript.words[-1].end <= transcript.seconds
+    assert 0.5 < transcript.confidence <= 1
+    assert transcript.warning is None
+
+
+def test_paths_files_arrays_blocks_and_rates_give_the_same(tmp_path):
+    import soundfile
+    import soxr
+
+    recognizer, samples, options = Recognizer(small_model(1)), speech_like(5, 8), StreamOptions(second_pass=False)
+    soundfile.write(tmp_path / "a.wav", samples, RATE, subtype="FLOAT")
+    expected = recognizer.transcribe(tmp_path / "a.wav", options)
+    assert len(expected)
+    check_equal(list(recognizer.transcribe(samples, options)), list(expected))
+    check_equal(list(recognizer.transcribe(np.stack([samples, samples], 1), options)), list(expected))
+    check_equal(list(recognizer.transcribe((b for b in np.array_split(samples, 50)), options)), list(expected))
+    check_equal(list(recognizer.utterances(str(tmp_path / "a.wav"), options)), list(expected))
+    with open(tmp_path / "a.wav", "rb") as file:
+        check_equal(list(recognizer.transcribe(file, options)), list(expected))
+    at_48k = recognizer.transcribe(soxr.resample(samples, RATE, 48000), options, rate=48000)
+    assert at_48k.seconds == pytest.approx(8.0, abs=0.01)
+    with pytest.raises(ValueError, match="rate"):
+        recognizer.transcribe(tmp_path / "a.wav", rate=8000)
+
+
+def test_a_batch_is_what_each_is_alone(monkeypatch):
+    monkeypatch.setattr("asr.recognition.transcript.LONG_SECONDS", 6.0)
+    recognizer, options = Recognizer(small_model(1)), StreamOptions()
+    recordings = [speech_like(i, seconds) for i, seconds in enumerate((3.0, 7.5, 0.0, 5.0, 1.0))]
+    for samples, batched in zip(recordings, recognizer.transcribe_batch(recordings, options), strict=True):
+        alone = recognizer.transcribe(samples, options)
+        check_equal(list(batched), list(alone))
+        assert batched.seconds == pytest.approx(alone.seconds)
+
+
+def test_finals_come_before_the_sound_has_ended():
+    recognizer, given = Recognizer(small_model(1)), []
+
+    def endless():
+        while True:
+            given.append(0)
+            yield np.concatenate([speech_like(1, 3), np.zeros(2 * RATE, np.float32)])
+
+    assert next(recognizer.utterances(endless(), StreamOptions(second_pass=False))).text
+    assert len(given) < 20
+
+
+def test_what_cannot_be_read_is_an_error(tmp_path):
+    with pytest.raises(AudioError, match="no such file"):
+        Recognizer(small_model(1)).transcribe(tmp_path / "missing.wav")
