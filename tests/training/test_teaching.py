@@ -36,7 +36,7 @@ def test_a_teachers_positions_are_as_far_apart_as_the_students_and_padding_chang
 
 
 def test_a_teacher_is_read_from_its_folder_or_refused(tmp_path):
-    with pytest.raises(ModelError, match="import_moonshine"):
+    with pytest.raises(ModelError, match="holds no teacher"):
         Teacher.load(tmp_path)
     teacher = small_teacher()
     (tmp_path / CONFIG).write_text(json.dumps(vars(SIZES)))
