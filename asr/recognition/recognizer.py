@@ -46,7 +46,7 @@ class Recognizer:
     @cached_property
     def gate(self) -> SpeechGate:
         """The built-in speech gate, loaded when it is first needed."""
-        return SpeechGate.load().to(self.model.encoder.ctc.weight.device)
+        return SpeechGate.load().to(self.model.device)
 
     @property
     def sample_rate(self) -> int:

@@ -1,131 +1,123 @@
-"""Recordings decoded together: first passes in step, utterances read in batches, results those of single files."""
+"""Recordings decoded together: first passes in step, utterances read in groups, results those of single streams."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import chain
 
 import numpy as np
+import torch
+from torch import Tensor
 
-from asr.events import Endpoint, Event, Final
-from asr.nn.encoder import SUBSAMPLING
-from asr.nn.speech_model import SpeechModel
-from asr.recognition.endpoint import Segment
-from asr.recognition.first_pass import Prepared, first_pass
+from asr.events import Event
+from asr.nn.speech_model import Chunk, SpeechModel
+from asr.recognition.first_pass import FirstPass, first_passes
 from asr.recognition.recognizer import Recognizer
-from asr.recognition.second_pass import ReadWord
-from asr.recognition.second_pass_rows import Unread, read_utterances
-from asr.recognition.stream import TAIL, Stream, StreamOptions
+from asr.recognition.second_pass import read_utterances
+from asr.recognition.segments import Clock, Segments, Utterance
+from asr.recognition.stream import StreamOptions
 
 READ_TOGETHER = 8  # utterances of a long recording
 
 
-class DeferredStream(Stream):
-    """A stream whose utterances are read later, several at once."""
-
-    def __init__(self, recognizer: Recognizer, options: StreamOptions, prepared: Prepared | None = None) -> None:
-        gate = recognizer.gate if options.vad else None
-        super().__init__(prepared or recognizer.model, replace(options, partials="off"), gate=gate)
-        self.unread: list[tuple[Segment, Unread]] = []
-
-    def _read(self, segment: Segment) -> list[Event]:
-        if not self.options.second_pass:
-            return super()._read(segment)
-        start, end = segment.start - self._base, segment.end - self._base
-        frames = self._log_power[:, start * SUBSAMPLING : end * SUBSAMPLING].clone()
-        sounding = self._samples // self.model.config.features.hop - segment.start * SUBSAMPLING
-        self.unread.append((segment, Unread(frames, max(1, sounding), self._speech(segment.start, segment.end))))
-        return []
-
-    def events(self, segment: Segment, words: Sequence[ReadWord]) -> list[Event]:
-        """The events of an utterance whose words have been read."""
-        endpoint = Endpoint(self._time(segment.end), segment.reason)
-        if not words:
-            return [endpoint]
-        timed = tuple(self._word(word, segment.start) for word in words)
-        text = " ".join(word.text for word in words)
-        return [Final(text, self._time(segment.start), self._time(segment.end), timed), endpoint]
-
-
 def block_seconds(model: SpeechModel, options: StreamOptions) -> float:
-    """Length of the blocks (seconds) in which a recording is fed, so that each completes one chunk at most.
-
-    Results then do not depend on how the recording came in.
-    """
-    return max(1, model.positions(options.chunk_ms)) * model.position_seconds
+    """Length of the blocks (seconds) in which a recording is best fed: a chunk."""
+    return options.positions(model)[0] * model.position_seconds
 
 
+@torch.inference_mode()
 def decode_together(
     recognizer: Recognizer, recordings: Sequence[np.ndarray], options: StreamOptions
 ) -> list[list[Event]]:
     """The events of each of several recordings `(samples,)` at the recogniser's rate."""
     model, rate = recognizer.model, recognizer.sample_rate
-    chunk = max(1, model.positions(options.chunk_ms))
-    passes = first_pass(model, recordings, chunk, model.positions(options.look_ahead_ms), round(TAIL * rate))
-    block = round(block_seconds(model, options) * rate)
-    streams, events = [], []
-    for samples, prepared in zip(recordings, passes, strict=True):
-        stream = DeferredStream(recognizer, options, Prepared(model, prepared))
-        heard = [e for start in range(0, len(samples), block) for e in stream.accept(samples[start:][:block], rate)]
-        events.append(heard + stream.finish())
-        streams.append(stream)
-    unread = [(row, *utterance) for row, stream in enumerate(streams) for utterance in stream.unread]
-    words = read_utterances(model, [utterance for _, _, utterance in unread])
-    for (row, segment, _), read in zip(unread, words, strict=True):
-        events[row] += streams[row].events(segment, read)
+    passes = first_passes(model, [torch.from_numpy(samples) for samples in recordings], *options.positions(model))
+    found: list[tuple[int, Utterance]] = []
+    for number, (samples, (log_power, chunks)) in enumerate(zip(recordings, passes, strict=True)):
+        segments = _segments(recognizer, options)
+        segments.hear(log_power)
+        sounding = len(samples) // model.config.features.hop
+        found += [(number, one) for chunk in chunks for one in segments.accept(chunk, sounding)]
+        found += [(number, one) for one in segments.finish(sounding)]
+    events: list[list[Event]] = [[] for _ in recordings]
+    words = read_utterances(model, [utterance for _, utterance in found], options.second_pass)
+    for (number, utterance), read in zip(found, words, strict=True):
+        clock = Clock(model.position_seconds, len(recordings[number]) / rate)
+        events[number] += clock.events(utterance.segment, read)
     return events
 
 
-def decode_long(recognizer: Recognizer, blocks: Iterable[np.ndarray], options: StreamOptions) -> Iterator[Event]:
-    """The events of one recording of any length, in memory that does not grow.
+class LongRecording:
+    """One recording of any length, in memory that does not grow; its utterances are read several at a time.
 
     Args:
         recognizer: the recogniser.
-        blocks: its samples `(samples,)`, best in blocks of `block_seconds`.
-        options: as for a stream.
+        options: as for a stream; partials are not made.
     """
-    stream = DeferredStream(recognizer, options)
-    for block in blocks:
-        yield from _advance(stream, block, recognizer.sample_rate)
-    yield from stream.finish()
-    yield from _read_all(stream)
+
+    def __init__(self, recognizer: Recognizer, options: StreamOptions) -> None:
+        self._model, self._options = recognizer.model, options
+        self._first = FirstPass(recognizer.model, *options.positions(recognizer.model))
+        self._segments = _segments(recognizer, options)
+        self._unread: list[Utterance] = []
+
+    @torch.inference_mode()
+    def accept(self, samples: np.ndarray) -> list[Event]:
+        """The next samples `(samples,)` at the recogniser's rate."""
+        for heard in self._first.accept(torch.from_numpy(np.ascontiguousarray(samples))):
+            self._hear(*heard)
+        return self._read() if len(self._unread) >= READ_TOGETHER else []
+
+    @torch.inference_mode()
+    def finish(self) -> list[Event]:
+        """The end of the recording."""
+        self._hear(*self._first.finish())
+        self._unread += self._segments.finish(self._sounding)
+        return self._read()
+
+    @property
+    def _sounding(self) -> int:
+        return self._first.samples // self._model.config.features.hop
+
+    def _hear(self, log_power: Tensor, chunks: Sequence[Chunk]) -> None:
+        self._segments.hear(log_power)
+        for chunk in chunks:
+            self._unread += self._segments.accept(chunk, self._sounding)
+            self._segments.forget()
+
+    def _read(self) -> list[Event]:
+        clock = Clock(self._model.position_seconds, self._first.samples / self._model.config.features.sample_rate)
+        words = read_utterances(self._model, self._unread, self._options.second_pass)
+        events = [
+            event
+            for utterance, read in zip(self._unread, words, strict=True)
+            for event in clock.events(utterance.segment, read)
+        ]
+        self._unread.clear()
+        return events
 
 
-def decode_channels(
-    recognizer: Recognizer, blocks: Iterable[np.ndarray], options: StreamOptions, separate: bool
+def decode_long(
+    recognizer: Recognizer, blocks: Iterable[np.ndarray], options: StreamOptions, separate: bool = False
 ) -> Iterator[tuple[Event, int | None]]:
     """The events of one long recording, with the channel (from 1) of each if `separate`.
 
     Args:
         recognizer: the recogniser.
-        blocks: `(samples,)`, or `(samples, channels)` with `separate`.
+        blocks: its samples at the recogniser's rate, `(samples,)`, or `(samples, channels)` with `separate`.
         options: as for streams, one for each channel.
         separate: channels are kept apart.
     """
-    if not separate:
-        for event in decode_long(recognizer, blocks, options):
-            yield event, None
-        return
-    streams: list[DeferredStream] = []
-    for block in blocks:
-        streams = streams or [DeferredStream(recognizer, options) for _ in range(block.shape[1])]
-        for number, stream in enumerate(streams, start=1):
-            for event in _advance(stream, block[:, number - 1], recognizer.sample_rate):
-                yield event, number
-    for number, stream in enumerate(streams, start=1):
-        for event in chain(stream.finish(), _read_all(stream)):
-            yield event, number
+    recordings: list[LongRecording] = []
+    for block in chain(blocks, [None]):
+        channels = () if block is None else block.T if separate else block[None]
+        recordings += [LongRecording(recognizer, options) for _ in channels[len(recordings) :]]
+        for number, recording in enumerate(recordings, start=1):
+            events = recording.finish() if block is None else recording.accept(channels[number - 1])
+            for event in events:
+                yield event, number if separate else None
 
 
-def _advance(stream: DeferredStream, block: np.ndarray, rate: int) -> Iterator[Event]:
-    yield from stream.accept(block, rate)
-    if len(stream.unread) >= READ_TOGETHER:
-        yield from _read_all(stream)
-
-
-def _read_all(stream: DeferredStream) -> Iterator[Event]:
-    words = read_utterances(stream.model, [utterance for _, utterance in stream.unread])
-    for (segment, _), read in zip(stream.unread, words, strict=True):
-        yield from stream.events(segment, read)
-    stream.unread.clear()
+def _segments(recognizer: Recognizer, options: StreamOptions) -> Segments:
+    gate = recognizer.gate if options.vad else None
+    return Segments(recognizer.model, options.endpoint, gate, options.positions(recognizer.model)[1])
