@@ -62,6 +62,13 @@ class Stream:
 
     Calls are serialised: several threads may use one stream.
 
+    Args:
+        model: the model, shared by all streams.
+        options: how it is decoded.
+        warn: is told a line when partials cannot keep up.
+        gate: the speech gate, if it is asked.
+        together: utterances that are read at a time: with more than one, finals wait for others, which is faster.
+
     Attributes:
         chunks: chunks decoded so far.
     """
@@ -72,8 +79,11 @@ class Stream:
         options: StreamOptions,
         warn: Callable[[str], None] | None = None,
         gate: SpeechGate | None = None,
+        together: int = 1,
     ) -> None:
         self.model, self.options, self.chunks = model, options, 0
+        self._together = together
+        self._unread: list[Utterance] = []
         chunk, look_ahead = options.positions(model)
         self._first = FirstPass(model, chunk, look_ahead)
         self._segments = Segments(model, options.endpoint, gate, look_ahead)
@@ -136,8 +146,8 @@ class Stream:
     def _end(self) -> list[Event]:
         events = self._hear(*self._first.finish(), final=True)
         for utterance in self._segments.finish(self._sounding):
-            events += self._read(utterance)
-        return events
+            events += self._ended(utterance)
+        return events + self._read()
 
     def _hear(self, log_power: Tensor, chunks: list[Chunk], final: bool = False) -> list[Event]:
         """Events of frames and the chunks that they complete: utterances that end, partials of the open one."""
@@ -150,7 +160,7 @@ class Stream:
             if self._partials is not None:
                 self._partials.append(chunk)
             for utterance in self._segments.accept(chunk, self._sounding):
-                events += self._read(utterance)
+                events += self._ended(utterance)
             if self._partials is not None and (said := self._partials.update()) is not None:
                 events.append(Partial(*said, self._clock.at(self._segments.floor), self._clock.at(self._segments.now)))
             self._segments.forget()
@@ -167,13 +177,19 @@ class Stream:
     def _clock(self) -> Clock:
         return Clock(self.model.position_seconds, self.seconds)
 
-    def _read(self, utterance: Utterance) -> list[Event]:
-        """The events of an utterance that has ended."""
+    def _ended(self, utterance: Utterance) -> list[Event]:
+        """What is to be told when an utterance has ended."""
         if self._partials is not None:
             utterance = replace(utterance, draft=self._partials.pieces)
             self._partials.close()
-        (words,) = read_utterances(self.model, [utterance], self.options.second_pass)
-        return self._clock.events(utterance.segment, words)
+        self._unread.append(utterance)
+        return self._read() if len(self._unread) >= self._together else []
+
+    def _read(self) -> list[Event]:
+        """The events of utterances that have not been read yet."""
+        unread, self._unread = self._unread, []
+        read = zip(unread, read_utterances(self.model, unread, self.options.second_pass), strict=True)
+        return [event for one, words in read for event in self._clock.events(one.segment, words)]
 
     def _fall_back(self) -> None:
         self._pace = None

@@ -12,7 +12,7 @@ from asr.audio.files import read_audio
 from asr.events import Final
 from asr.nn.decoder import AttentionDecoder
 from asr.recognition.recognizer import Recognizer, StreamOptions
-from asr.recognition.together import block_seconds, decode_long, decode_together
+from asr.recognition.together import decode_long, decode_together
 from asr.search.greedy import attention_greedy
 from asr.tokenizer import PieceTable
 from tests.recordings import RATE, SAMPLE, check_equal, speech_like
@@ -20,10 +20,9 @@ from tests.small import DECODER, randomise, small_model, small_reader
 
 
 def alone(recognizer, samples, options):
-    """Events of one recording, fed to a stream chunk by chunk."""
-    stream, block = recognizer.stream(options), round(block_seconds(recognizer.model, options) * RATE)
-    events = [e for start in range(0, len(samples), block) for e in stream.accept(samples[start:][:block], RATE)]
-    return events + stream.finish()
+    """Events of one recording, fed to a stream."""
+    stream = recognizer.stream(options)
+    return stream.accept(samples, RATE) + stream.finish()
 
 
 @settings(max_examples=8)
