@@ -16,7 +16,7 @@ from torch import Tensor
 
 from asr.errors import ModelError
 from asr.nn.encoder import SUBSAMPLING
-from asr.nn.features import POWER_FLOOR, LogMel
+from asr.nn.features import SILENCE, LogMel
 from asr.nn.gate import SpeechGate
 from asr.nn.sound_picture import sound_picture
 from asr.nn.vit import VisionTransformer, ViTConfig
@@ -24,7 +24,6 @@ from asr.nn.vit_weights import load_vit
 from asr.nn.weights import MODELS
 
 BUILT_IN = MODELS / "commands"
-SILENCE = math.log10(POWER_FLOOR)  # around a recording
 OPENS = 0.3  # probability of speech from which on the gate is open
 JOINED = 12  # positions (0.29 s): shorter pauses lie inside a stretch
 SHIFTS = (-9, 0, 9)  # frames: views of a window whose verdicts are averaged

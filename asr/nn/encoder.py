@@ -12,7 +12,6 @@ from torch.nn import functional as F
 from asr.nn.attention import ChunkWindows, KeyValueCache
 from asr.nn.masks import FULL_CONTEXT, padding_mask
 from asr.nn.positions import Diagonals, Rotary, relative_bucket
-from asr.nn.states import reset_rows
 from asr.nn.transformer import Block
 
 SUBSAMPLING = 3  # frames a position: stride of the stem
@@ -131,10 +130,6 @@ class EncoderState:
     stem: StemState
     cache: KeyValueCache
     position: Tensor
-
-    def reset(self, rows: Sequence[int]) -> None:
-        """Makes rows fresh, at any time; the others go on."""
-        reset_rows(self, rows)
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from asr.nn.states import reset_rows
-
 POWER_FLOOR = 1e-10  # smallest power per mel before the logarithm
+SILENCE = math.log10(POWER_FLOOR)  # log10 power of a frame of zeros
 SCALED_FLOOR = -6.5  # log10 of the smallest power that the encoder tells from silence
 SPEECH_RMS = 0.05  # the level that the encoder expects of speech, full scale = 1
 MAX_GAIN = 1000.0
@@ -39,12 +37,6 @@ class LogMelState:
     """Samples that later frames still need: `(batch, window - hop + pending)`, pending < hop."""
 
     tail: Tensor
-
-    def reset(self, rows: Sequence[int], history: int) -> None:
-        """Makes rows fresh; possible when no samples are pending, since all rows step together."""
-        if self.tail.shape[1] != history:
-            raise ValueError(f"{self.tail.shape[1] - history} samples are pending: reset rows at a frame boundary")
-        reset_rows(self, rows)
 
 
 class LogMel(nn.Module):

@@ -7,8 +7,6 @@ so quiet speech looks like loud speech.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,15 +15,13 @@ from torch import Tensor, nn
 
 from asr.errors import ModelError
 from asr.nn.encoder import SUBSAMPLING
-from asr.nn.features import POWER_FLOOR
+from asr.nn.features import SILENCE
 from asr.nn.sound_picture import sound_picture
-from asr.nn.states import reset_rows
 from asr.nn.vit import VisionTransformer, ViTConfig
 from asr.nn.vit_weights import load_vit, save_vit
 from asr.nn.weights import MODELS
 
 BUILT_IN = MODELS / "gate"
-SILENCE = math.log10(POWER_FLOOR)  # of the frames before a stream
 
 GATE = ViTConfig((80, 120), (40, 12), 1, d_model=64, heads=4, inner=128, layers=3, classes=12)
 
@@ -39,12 +35,6 @@ class GateState:
     """
 
     recent: Tensor = field(metadata={"empty": SILENCE})
-
-    def reset(self, rows: Sequence[int], history: int) -> None:
-        """Makes rows fresh; possible when no frames are pending, since all rows step together."""
-        if self.recent.shape[1] != history:
-            raise ValueError(f"{self.recent.shape[1] - history} frames are pending: reset rows between steps")
-        reset_rows(self, rows)
 
 
 class SpeechGate(nn.Module):

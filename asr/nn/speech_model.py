@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from asr.errors import ModelError
 from asr.files import write_whole
 from asr.nn.decoder import AttentionDecoder, DecoderConfig
 from asr.nn.encoder import SUBSAMPLING, EncoderConfig, EncoderOutput, EncoderState, StreamingEncoder, next_window
-from asr.nn.features import FeatureConfig, LogMel, LogMelState, scale_frames
+from asr.nn.features import SILENCE, FeatureConfig, LogMel, LogMelState, scale_frames
 from asr.nn.level import LevelState, follow_level
 from asr.nn.weights import MODELS, halve_all, load_weights, quantise_all, save_weights
 from asr.tokenizer import CtcTokenizer, PieceTable
@@ -73,20 +72,12 @@ class ModelState:
     """
 
     features: LogMelState
-    pending: Tensor
+    pending: Tensor = field(metadata={"empty": SILENCE})
     level: LevelState
     encoder: EncoderState
     gain: Tensor | None = field(metadata={"keep": True})
     chunk: int = field(metadata={"keep": True})
     look_ahead: int = field(metadata={"keep": True})
-
-    def reset(self, rows: Sequence[int], history: int) -> None:
-        """Makes rows fresh; possible when nothing is pending (after `final`), since all rows step together."""
-        if self.pending.shape[1]:
-            raise ValueError(f"{self.pending.shape[1]} frames are pending: finish the stream first")
-        self.features.reset(rows, history)
-        self.level.reset(rows)
-        self.encoder.reset(rows)
 
 
 @dataclass
