@@ -18,7 +18,7 @@ from asr.nn.encoder import SUBSAMPLING
 from asr.nn.features import SILENCE
 from asr.nn.sound_picture import sound_picture
 from asr.nn.vit import VisionTransformer, ViTConfig
-from asr.nn.vit_weights import load_vit, save_vit
+from asr.nn.vit_weights import CONFIG, load_vit, save_vit
 from asr.nn.weights import MODELS
 
 BUILT_IN = MODELS / "gate"
@@ -56,7 +56,9 @@ class SpeechGate(nn.Module):
         self.mels, self.window = c.image
         self.step = c.patch[1]
         self.positions = self.step // SUBSAMPLING  # a step
-        if c.classes % self.positions or self.step % SUBSAMPLING:
+        if c.channels != 1:
+            raise ValueError(f"log-mel pictures have 1 channel, not {c.channels}")
+        if self.step % SUBSAMPLING or c.classes % self.positions:
             raise ValueError(f"{c.classes} classes are not the positions of whole steps of {self.step} frames")
         if not 0 <= late < c.classes // self.positions:
             raise ValueError(f"this gate judges 0 to {c.classes // self.positions - 1} steps late, not {late}")
@@ -73,7 +75,7 @@ class SpeechGate(nn.Module):
         try:
             return cls(vit, late).eval()
         except ValueError as error:
-            raise ModelError(f"{folder}: not a speech gate: {error}") from error
+            raise ModelError(f"{folder / CONFIG}: not a speech gate: {error}") from error
 
     def save(self, folder: Path, about: str = "", *, pack: str = "float16") -> None:
         """Writes the gate as `save_vit` does."""
