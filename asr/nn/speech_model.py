@@ -208,10 +208,16 @@ class SpeechModel(nn.Module):
         encoder, decoder = config.encoder, config.decoder
         tokenizer = CtcTokenizer.load(folder / CTC_PIECES)
         pieces = None if decoder is None else PieceTable.load(folder / DECODER_PIECES)
-        _check_pieces(folder, CTC_PIECES, len(tokenizer), encoder.vocabulary)
+        if len(tokenizer) != encoder.vocabulary:
+            raise ModelError(
+                f"{folder / CTC_PIECES}: makes {len(tokenizer)} outputs, and {CONFIG} says {encoder.vocabulary}"
+            )
         weights = load_weights(folder / ENCODER, blocks=encoder.layers + encoder.ctc_layers)
         if decoder is not None:
-            _check_pieces(folder, DECODER_PIECES, len(pieces), decoder.vocabulary)
+            if not max(decoder.start, decoder.end) < len(pieces) <= decoder.vocabulary:  # rows may be left over
+                raise ModelError(
+                    f"{folder / DECODER_PIECES}: holds {len(pieces)} pieces, and {CONFIG} says {decoder.vocabulary}"
+                )
             decoder_weights = load_weights(folder / DECODER, blocks=decoder.layers)
         with torch.device("meta"):
             model = cls(config, tokenizer, pieces)
@@ -222,8 +228,3 @@ class SpeechModel(nn.Module):
         if decoder is not None:
             assign_weights(model.decoder, decoder_weights, folder / DECODER)
         return model.to(device).eval().requires_grad_(False)
-
-
-def _check_pieces(folder: Path, file: str, pieces: int, vocabulary: int) -> None:
-    if pieces != vocabulary:
-        raise ModelError(f"{folder / file}: holds {pieces} outputs, and {CONFIG} says {vocabulary}")

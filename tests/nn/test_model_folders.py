@@ -154,6 +154,14 @@ def test_sizes_are_those_of_the_weights_and_of_the_pieces(kind, folder):
     assert tried >= 3
 
 
+def test_a_table_has_no_more_pieces_than_the_decoder_has_rows(tmp_path):
+    FOLDERS["speech model"].save(tmp_path)
+    pieces = json.loads((tmp_path / DECODER_PIECES).read_text())
+    for wrong in ([*pieces, "more"], pieces[:2]):
+        (tmp_path / DECODER_PIECES).write_text(json.dumps(wrong))
+        check_refused("speech model", tmp_path, DECODER_PIECES, f"{len(wrong)} pieces")
+
+
 @kinds
 def test_no_file_can_be_missing_cut_or_something_else(kind, folder):
     k = FOLDERS[kind]
@@ -185,7 +193,7 @@ def test_no_tensor_can_be_missing_of_another_shape_or_no_numbers(kind, folder):
         weights = load(path.read_bytes())
         for key in sorted(weights)[::3]:
             value = weights[key]
-            not_finite = value.float().flatten()
+            not_finite = value.float().flatten().clone()
             not_finite[-1] = float("nan")
             others = {
                 "missing": None,
