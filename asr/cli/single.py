@@ -13,7 +13,6 @@ import numpy as np
 from asr.audio.files import AudioFile
 from asr.cli.transcribe import tell
 from asr.events import Event, Final
-from asr.recognition.together import block_seconds
 
 if TYPE_CHECKING:
     from asr.formats import Writer
@@ -31,13 +30,12 @@ def transcribe_one(recognizer: Recognizer, item: Input, settings: Settings, writ
     Raises:
         AudioError: it cannot be opened or read.
     """
-    block = block_seconds(recognizer.model, settings.options)
     with AudioFile(item.open(), recognizer.sample_rate, separate=settings.separate) as audio:
         streams, words = [recognizer.stream(settings.options)], False
         writer.begin(item.name)
         try:
             with _progress(item.name, audio) as advance:
-                for samples in audio.blocks(block):
+                for samples in audio.blocks():
                     channels = samples.T if settings.separate else samples[None]
                     streams += [recognizer.stream(settings.options) for _ in channels[len(streams) :]]
                     for number, (stream, channel) in enumerate(zip(streams, channels, strict=True), start=1):

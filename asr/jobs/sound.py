@@ -25,9 +25,9 @@ class Sound:
         warning: damage, complete when all has been read.
     """
 
-    def __init__(self, file: AudioFile, block: float) -> None:
+    def __init__(self, file: AudioFile) -> None:
         self._file, self.separate, self.tracks = file, file.separate, []
-        self._blocks = file.blocks(block)
+        self._blocks = file.blocks()
         self._start: list[np.ndarray] = []
         self.seconds = 0.0
         for samples in self._blocks:
@@ -67,8 +67,8 @@ class Sound:
             yield samples
 
 
-def read_sound(item: Input, sample_rate: int, separate: bool, block: float) -> Sound:
-    """The sound of an input in blocks of `block` seconds, read up to where it is known to be long.
+def read_sound(item: Input, sample_rate: int, separate: bool) -> Sound:
+    """The sound of an input, read up to where it is known to be long.
 
     Raises:
         AudioError: nothing in it can be read.
@@ -76,7 +76,7 @@ def read_sound(item: Input, sample_rate: int, separate: bool, block: float) -> S
     """
     file = AudioFile(item.open(), sample_rate, separate=separate)
     try:
-        sound = Sound(file, block)
+        sound = Sound(file)
         if not sound.long and not sound.seconds and file.warning:
             raise AudioError(file.warning)
         return sound

@@ -80,7 +80,7 @@ class Reader:
             ValueError: `rate` was given for a file, which knows its own.
         """
         stream, rate = self._recognizer.stream(options), self._rate or self._recognizer.sample_rate
-        for block in self._blocks(options):
+        for block in self._blocks():
             for event in stream.accept(block, rate):
                 if isinstance(event, Final):
                     yield event
@@ -90,20 +90,17 @@ class Reader:
                 yield event
         self.seconds = stream.seconds
 
-    def _blocks(self, options: StreamOptions) -> Iterator[np.ndarray]:
-        """Blocks that complete a chunk at most, so that results do not depend on how the sound came."""
-        from asr.recognition.together import block_seconds
-
-        seconds, recording = block_seconds(self._recognizer.model, options), self._recording
+    def _blocks(self) -> Iterator[np.ndarray]:
+        recording = self._recording
         if isinstance(recording, np.ndarray):
-            size = round(seconds * (self._rate or self._recognizer.sample_rate))
+            size = self._rate or self._recognizer.sample_rate
             for start in range(0, len(recording), size):
                 yield recording[start : start + size]
         elif isinstance(recording, str | PathLike) or hasattr(recording, "read"):
             if self._rate is not None:
                 raise ValueError("rate is for samples: a file knows its own")
             with AudioFile(recording, self._recognizer.sample_rate) as audio:
-                yield from audio.blocks(seconds)
+                yield from audio.blocks()
             self.warning = audio.warning
         else:
             yield from recording
@@ -130,7 +127,7 @@ def transcribe_recordings(
         warning = None
         if not isinstance(recording, np.ndarray):
             with AudioFile(recording, rate) as audio:
-                recording = np.concatenate([np.empty(0, np.float32), *audio.blocks(10.0)])
+                recording = np.concatenate([np.empty(0, np.float32), *audio.blocks()])
             warning = audio.warning
         samples = np.asarray(recording, np.float32)
         if len(samples) <= LONG_SECONDS * rate:
