@@ -29,6 +29,11 @@ def normalise(text: str) -> str:
     return " ".join(text.split())
 
 
+def comparable(word: str) -> str:
+    """A word in the form in which it is looked for among others; in other alphabets than a-z, in lower case."""
+    return normalise(word) or word.casefold()
+
+
 def letter_count(text: str) -> int:
     """Letters of a text, a digit counting as a spoken word."""
     return sum(DIGIT_LETTERS if character.isdigit() else character.isalpha() for character in text)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
+from string import ascii_lowercase
 
 from asr.errors import ModelError
 from asr.files import write_whole
-from asr.text import letter_count
+from asr.text import letter_count, normalise
 
 SPACE = "\u2581"  # how SentencePiece writes a space
 
@@ -76,6 +77,19 @@ class CtcTokenizer:
 
     def encode(self, text: str) -> list[int]:
         return [piece + 1 for piece in self._processor.encode(text)]
+
+    def spell(self, word: str) -> list[int]:
+        """CTC outputs of a word as people write it, brought to the form of the texts that this tokenizer is of."""
+        return self.encode(self._form(word))
+
+    @cached_property
+    def _form(self) -> Callable[[str], str]:
+        characters = {c for piece in self.pieces() if piece != "<unk>" for c in piece}
+        letters = {c for c in characters if c.isalpha()}
+        if letters <= set(ascii_lowercase):
+            return normalise
+        capitals = any(c.isupper() for c in letters)
+        return lambda word: "".join(c for c in (word if capitals else word.lower()) if c in characters)
 
     def decode(self, outputs: Sequence[int]) -> str:
         """The text of CTC outputs (repeats and blanks already taken out)."""

@@ -182,6 +182,10 @@ class SpeechModel(nn.Module):
             state, features=features
         )
 
+    def power(self, log_power: Tensor) -> Tensor:
+        """Mean square of the sound at each position, `(batch, positions)`, of `(batch, time, mels)` log10 power."""
+        return self.features.mean_square(log_power).unflatten(1, (-1, SUBSAMPLING)).mean(2)
+
     def scale(self, log_power: Tensor, sounding: Tensor | None = None, gain: Tensor | float = 1.0) -> Tensor:
         """Utterances `(batch, time, mels)` of log10 power at the level that the encoder expects.
 

@@ -28,7 +28,7 @@ def readable_parts(model: SpeechModel, utterance: Utterance) -> Iterator[Utteran
     longest, segment = int(LONGEST / model.position_seconds), utterance.segment
     start = 0
     if utterance.positions > longest:
-        power = model.features.mean_square(utterance.log_power[None])[0].view(-1, SUBSAMPLING).mean(1)
+        power = model.power(utterance.log_power[None])[0]
         loudness = power.masked_fill(speech_posterior(utterance.log_probs) > HEARD, math.inf).tolist()
         while utterance.positions - start > longest:
             end = start + max(1, best_pause(loudness[start : start + longest], model.position_seconds))

@@ -18,7 +18,7 @@ from asr.nn.encoder import SUBSAMPLING
 from asr.nn.speech_model import SpeechModel
 from asr.recognition.parts import readable_parts
 from asr.recognition.segments import ReadWord, Utterance
-from asr.search.alignment import align_words
+from asr.search.alignment import Span, align_words, widen
 from asr.search.ctc import ctc_greedy, speech_posterior
 from asr.search.greedy import attention_greedy
 from asr.search.hypothesis import Hypothesis
@@ -51,7 +51,7 @@ def read_utterances(
     By greedy CTC where the model has no attention decoder; without `second_pass`, by that of the first pass.
     """
     if not second_pass:
-        return [read_ctc(model, one.log_probs, one.speech) for one in utterances]
+        return [_read_ctc(model, one, one.log_probs) for one in utterances]
     parts = [(index, part) for index, one in enumerate(utterances) for part in readable_parts(model, one)]
     words: list[list[ReadWord]] = [[] for _ in utterances]
     for (index, part), read in zip(parts, _read_parts(model, [part for _, part in parts]), strict=True):
@@ -73,18 +73,21 @@ def _read_parts(model: SpeechModel, utterances: Sequence[Utterance]) -> list[lis
     return words
 
 
-def read_ctc(model: SpeechModel, log_probs: Tensor, speech: Tensor | None = None) -> list[ReadWord]:
-    """The words of the best CTC path of `(positions, vocabulary)`, as far as the gate hears `speech` there."""
-    posterior = speech_posterior(log_probs)
+def _read_ctc(model: SpeechModel, utterance: Utterance, log_probs: Tensor) -> list[ReadWord]:
+    """The words of the best CTC path of `(positions, vocabulary)`, as far as the gate hears speech there."""
+    posterior, speech = speech_posterior(log_probs), utterance.speech
     if speech is not None and not hears_speech(posterior, speech):
         return []
     words = model.tokenizer.decode(ctc_greedy(log_probs)).split()
     spans = align_words(words, log_probs, model.tokenizer)
-    return [
-        ReadWord(text, span, span.score)
-        for text, span in zip(words, spans, strict=True)
-        if speech is None or hears_word(posterior, span.start, span.end, speech)
-    ]
+    heard = [speech is None or hears_word(posterior, span.start, span.end, speech) for span in spans]
+    wide = _widened(model, utterance, spans)
+    return [ReadWord(*word, span.score) for *word, span, stays in zip(words, wide, spans, heard, strict=True) if stays]
+
+
+def _widened(model: SpeechModel, utterance: Utterance, spans: Sequence[Span]) -> list[Span]:
+    """Spans of words as far as their sound reaches."""
+    return widen(spans, model.power(utterance.log_power[None])[0].tolist()) if spans else []
 
 
 def _batches(utterances: Sequence[Utterance]) -> Iterator[list[int]]:
@@ -126,7 +129,7 @@ def _decode(model: SpeechModel, encoded: Sequence[_Encoded], words: list[list[Re
     """Puts the words of encoded utterances in their places."""
     if model.decoder is None:
         for one in encoded:
-            words[one.index] = read_ctc(model, one.log_probs, one.utterance.speech)
+            words[one.index] = _read_ctc(model, one.utterance, one.log_probs)
         return
     hypotheses = attention_greedy(
         model.decoder,
@@ -156,7 +159,7 @@ def _witnessed(model: SpeechModel, hypothesis: Hypothesis, encoded: _Encoded) ->
     if not recognises(posterior, [span.score for span in spans]):
         return []
     return [
-        ReadWord(text, span, math.exp(sum(hypothesis.scores[i] for i in pieces) / len(pieces)))
-        for (text, pieces), span in zip(words, spans, strict=True)
+        ReadWord(text, wide, math.exp(sum(hypothesis.scores[i] for i in pieces) / len(pieces)))
+        for (text, pieces), span, wide in zip(words, spans, _widened(model, encoded.utterance, spans), strict=True)
         if hears_word(posterior, span.start, span.end, encoded.utterance.speech)
     ]

@@ -113,7 +113,7 @@ class Segments:
         self._frames.append(chunk.log_power[0].unflatten(0, (-1, SUBSAMPLING)))
         if self._endpointer is None:
             return
-        power = self.model.features.mean_square(chunk.log_power)[0].view(-1, SUBSAMPLING).mean(1)
+        power = self.model.power(chunk.log_power)[0]
         audible = loud = power > chunk.loud_from
         hears = speech_posterior(log_probs) > HEARD
         if (speech := self.speech(start, self.now)) is not None:

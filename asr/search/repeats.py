@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from asr.search.alignment import align_words
 from asr.search.hypothesis import Hypothesis
-from asr.text import letter_count, normalise
+from asr.text import comparable, letter_count
 from asr.tokenizer import CtcTokenizer, PieceTable
 
 MORE = 3  # repeats at most that are put in where the decoder has left them out
@@ -69,8 +69,8 @@ def settle_repeats(
         seconds: length of the sound.
     """
     words = table.words(hypothesis.pieces)
-    spoken = [normalise(text) for text, _ in words]
-    for run in reversed(find_runs(spoken)):
+    spoken = [text for text, _ in words]
+    for run in reversed(find_runs([comparable(text) for text in spoken])):
         once = align_words(_with(spoken, run, 1), log_probs, tokenizer)[run.start : run.start + run.size]
         if sum(span.score for span in once) > KNOWN * run.size:
             texts = [_with(spoken, run, count) for count in range(1, run.count + MORE + 1)]
@@ -101,7 +101,7 @@ def _with(words: list, run: Run, count: int) -> list:
 
 def _log_likelihoods(texts: Sequence[Sequence[str]], log_probs: Tensor, tokenizer: CtcTokenizer) -> list[float]:
     """CTC's log-likelihood of each text; of one that does not fit into the positions, minus infinity."""
-    targets = [torch.tensor([piece for word in text for piece in tokenizer.encode(word)]) for text in texts]
+    targets = [torch.tensor([piece for word in text for piece in tokenizer.spell(word)]) for text in texts]
     lengths = torch.tensor([len(target) for target in targets])
     over = log_probs.float().cpu()[:, None].expand(-1, len(texts), -1)
     sizes = torch.full_like(lengths, len(log_probs))

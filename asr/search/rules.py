@@ -9,7 +9,7 @@ from typing import Protocol
 from torch import Tensor
 
 from asr.search.hypothesis import Hypothesis
-from asr.text import normalise
+from asr.text import comparable
 from asr.tokenizer import PieceTable
 
 PIECES_PER_SECOND = 6.5  # nobody speaks faster for long
@@ -92,9 +92,9 @@ class NoRepeats(Rule):
 
     def _repeated_from(self, text: Hypothesis) -> int | None:
         """The index of the piece from which on the last words have been said before and are not heard again."""
-        words = [(normalise(word), group[0]) for word, group in self.table.words(text.pieces)]
-        spoken = [word for word, _ in words]
+        words = self.table.words(text.pieces)
+        spoken = [comparable(word) for word, _ in words]
         last = spoken[-REPEATED:]
         if all(spoken[end - REPEATED : end] != last for end in range(REPEATED, len(spoken))):
             return None
-        return None if self.heard_again(spoken) else words[-REPEATED][1]
+        return None if self.heard_again([word for word, _ in words]) else words[-REPEATED][1][0]

@@ -1,12 +1,14 @@
 """Greedy search, the CTC witness and word times."""
 
+import itertools
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from asr.nn.decoder import AttentionDecoder
-from asr.search.alignment import align_words
+from asr.search.alignment import Span, align_words, widen
 from asr.search.ctc import ctc_greedy
 from asr.search.greedy import attention_greedy
 from asr.search.witness import hears_speech, hears_word, recognises, writes
@@ -121,3 +123,34 @@ def test_words_without_letters_and_too_many_words():
     assert all(0 <= s.start <= s.end <= len(log_probs) for s in crowded)
     assert align_words([], log_probs, TOKENIZER) == []
     assert align_words(["ab"], log_probs[:0], TOKENIZER)[0].score == pytest.approx(0)
+
+
+@pytest.mark.parametrize(
+    ("texts", "word", "spelled"),
+    [
+        (["ab cd ef"], "AB,", "ab"),
+        (["мы едем в лес"], "Едем,", "едем"),
+        (["Wir fahren Rad"], "Rad.", "Rad"),
+    ],
+)
+def test_words_are_spelled_as_the_tokenizer_was_trained(texts, word, spelled):
+    tokenizer = CtcTokenizer.train(texts * 5, 24)
+    assert tokenizer.decode(tokenizer.spell(word)) == spelled
+
+
+def test_words_reach_as_far_as_their_sound():
+    """CTC marks their middle; between two without a pause the quietest position parts them."""
+    power = [1e-6] * 10 + [0.1] * 10 + [1e-6] * 10 + [0.2] * 5 + [0.05] + [0.2] * 4 + [1e-6] * 20
+    spans = [Span(15, 16, 0.9), Span(32, 33, 0.8), Span(38, 39, 0.7)]
+    wide = widen(spans, power)
+    assert [(span.start, span.end) for span in wide] == [(10, 20), (30, 35), (35, 40)]
+    assert [span.score for span in wide] == [0.9, 0.8, 0.7]
+
+
+@given(st.lists(st.floats(0, 1), max_size=60), st.lists(st.integers(0, 70), max_size=8))
+def test_widened_words_stay_in_order_and_hold_what_ctc_marks(power, edges):
+    edges = sorted(min(edge, len(power)) for edge in edges)
+    spans = [Span(start, end, 0.5) for start, end in zip(edges[::2], edges[1::2], strict=False)]
+    wide = widen(spans, power)
+    assert all(w.start <= s.start <= s.end <= w.end for s, w in zip(spans, wide, strict=True))
+    assert all(a.end <= b.start for a, b in itertools.pairwise(wide))
