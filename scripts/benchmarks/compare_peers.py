@@ -29,10 +29,9 @@ from asr.manifest import Manifest
 from asr.nn.features import level_gain
 from asr.nn.speech_model import SpeechModel
 from asr.recognition.recognizer import Recognizer, StreamOptions
-from asr.search.ctc import ctc_greedy
 from asr.search.greedy import attention_greedy
-from asr.search.witness import cut_repeated_tail
 from asr.training.teacher import WINDOW, Teacher
+from asr.training.transcripts import ctc_texts, decoder_texts
 
 RATE = 16000
 Transcribe = Callable[[np.ndarray], str]
@@ -66,10 +65,7 @@ def streamed(model: SpeechModel, mode: str = "320+320") -> Transcribe:
         gain = level_gain(sound.square().mean(1))
         padded = torch.nn.functional.pad(sound, (0, RATE // 4))
         output, _ = model(padded, model.start(chunk=chunk, look_ahead=look_ahead, gain=gain), final=True)
-        table = model.decoder_pieces
-        (text,) = attention_greedy(model.decoder, table, output.memory, None, [len(samples) / RATE])
-        heard = model.tokenizer.decode(ctc_greedy(output.log_probs[0]))
-        return table.decode(cut_repeated_tail(text, heard, table).pieces)
+        return decoder_texts(output, model, [len(samples) / RATE], ctc_texts(output, model))[0]
 
     return transcribe
 
