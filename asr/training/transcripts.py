@@ -17,7 +17,7 @@ from asr.nn.encoder import EncoderOutput
 from asr.nn.speech_model import SpeechModel
 from asr.search.ctc import ctc_greedy
 from asr.search.greedy import attention_greedy
-from asr.search.witness import cut_repeated_tail
+from asr.search.repeats import settle_repeats
 from asr.tokenizer import PieceTable
 
 SHOUTED = re.compile(r"\b[A-Z][A-Z']+\b")
@@ -54,13 +54,17 @@ def ctc_texts(output: EncoderOutput, model: SpeechModel) -> list[str]:
 
 
 def decoder_texts(
-    output: EncoderOutput, model: SpeechModel, seconds: Sequence[float], heard: Sequence[str] | None = None
+    output: EncoderOutput, model: SpeechModel, seconds: Sequence[float], *, settled: bool = False
 ) -> list[str]:
-    """What the attention decoder writes of each row; tails that go round in circles are cut, as CTC `heard` them."""
+    """What the attention decoder writes of each row; where `settled`, CTC is asked about repeats as in recognition."""
     table = model.decoder_pieces
     texts = attention_greedy(model.decoder, table, output.memory, output.lengths, seconds)
-    if heard is not None:
-        texts = [cut_repeated_tail(*pair, table) for pair in zip(texts, heard, strict=True)]
+    if settled:
+        rows = zip(texts, output.log_probs, output.lengths.tolist(), seconds, strict=True)
+        texts = [
+            settle_repeats(text, table, log_probs[:length], model.tokenizer, spoken)
+            for text, log_probs, length, spoken in rows
+        ]
     return [table.decode(text.pieces) for text in texts]
 
 

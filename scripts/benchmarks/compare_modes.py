@@ -50,8 +50,9 @@ def read(model: SpeechModel, waves: Sequence[Tensor], chunking: Chunking) -> tup
     padded = torch.nn.functional.pad(pad_sequence(list(waves), batch_first=True), (0, TAIL))
     log_power, _ = model.features(padded)
     output = model.encoder.encode(model.scale(log_power, sounding // hop), (sounding + TAIL) // hop, chunking)
-    heard = ctc_texts(output, model)
-    return heard, [] if model.decoder is None else decoder_texts(output, model, (sounding / RATE).tolist(), heard)
+    if model.decoder is None:
+        return ctc_texts(output, model), []
+    return ctc_texts(output, model), decoder_texts(output, model, (sounding / RATE).tolist(), settled=True)
 
 
 def main() -> None:

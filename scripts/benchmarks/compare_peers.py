@@ -31,7 +31,7 @@ from asr.nn.speech_model import SpeechModel
 from asr.recognition.recognizer import Recognizer, StreamOptions
 from asr.search.greedy import attention_greedy
 from asr.training.teacher import WINDOW, Teacher
-from asr.training.transcripts import ctc_texts, decoder_texts
+from asr.training.transcripts import decoder_texts
 
 RATE = 16000
 Transcribe = Callable[[np.ndarray], str]
@@ -65,7 +65,7 @@ def streamed(model: SpeechModel, mode: str = "320+320") -> Transcribe:
         gain = level_gain(sound.square().mean(1))
         padded = torch.nn.functional.pad(sound, (0, RATE // 4))
         output, _ = model(padded, model.start(chunk=chunk, look_ahead=look_ahead, gain=gain), final=True)
-        return decoder_texts(output, model, [len(samples) / RATE], ctc_texts(output, model))[0]
+        return decoder_texts(output, model, [len(samples) / RATE], settled=True)[0]
 
     return transcribe
 
