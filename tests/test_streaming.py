@@ -13,7 +13,7 @@ from torch import Tensor
 
 from asr.audio.resample import StreamResampler
 from asr.nn.attention import KeyValueCache
-from asr.nn.encoder import SUBSAMPLING, EncoderOutput, EncoderState, Stem, StreamingEncoder, next_window
+from asr.nn.encoder import SUBSAMPLING, Chunking, EncoderOutput, EncoderState, Stem, StreamingEncoder, next_window
 from asr.nn.features import SILENCE, LogMel, scale_frames
 from asr.nn.gate import SpeechGate
 from asr.nn.level import LevelState, follow_level
@@ -119,7 +119,7 @@ def encoder(module: StreamingEncoder, chunk: int, look_ahead: int) -> Streaming:
         size=120,
         least=SUBSAMPLING,
         hop=SUBSAMPLING,
-        whole=lambda x: both(module.encode(x, chunk=chunk, look_ahead=look_ahead)),
+        whole=lambda x: both(module.encode(x, chunking=Chunking(chunk, look_ahead))),
     )
 
 
@@ -132,7 +132,7 @@ def model(chunk: int, look_ahead: int, gain: float | None) -> Streaming:
 
     def whole(x: Tensor) -> Tensor:
         frames = scale_frames(MODEL.features(x)[0], gain)
-        return MODEL.encoder.encode(frames, chunk=chunk, look_ahead=look_ahead).log_probs
+        return MODEL.encoder.encode(frames, chunking=Chunking(chunk, look_ahead)).log_probs
 
     return Streaming(
         noise,

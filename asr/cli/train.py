@@ -46,7 +46,7 @@ def train(
 
     import torch
 
-    from asr.training.loop import train as train_run
+    from asr.training.run import train as train_run
     from asr.training.setup import choose_device
 
     if threads:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from asr.nn.attention import ChunkWindows, KeyValueCache
-from asr.nn.masks import FULL_CONTEXT, padding_mask
+from asr.nn.masks import padding_mask
 from asr.nn.positions import Diagonals, Rotary, relative_bucket
 from asr.nn.sizes import bounded, check_rotary
 from asr.nn.transformer import Block
@@ -67,6 +67,24 @@ class EncoderConfig:
     def read_by(self, block: int) -> int:
         """The block whose output a block (counted from 1) reads; 0 = the stem."""
         return self.fork if block == self.layers + 1 else block - 1
+
+
+@dataclass(frozen=True)
+class Chunking:
+    """What the positions of whole utterances may see in a masked pass, all counted in positions.
+
+    Attributes:
+        chunk: of so many each; longer than any utterance = full context.
+        look_ahead: after the chunk.
+        left_context: before the chunk; None = as many as the encoder's configuration says.
+    """
+
+    chunk: int = 1 << 40
+    look_ahead: int = 0
+    left_context: int | None = None
+
+
+FULL_CONTEXT = Chunking()
 
 
 @dataclass
@@ -141,7 +159,7 @@ class EncoderState:
 
 
 @dataclass(frozen=True)
-class _Layout:
+class Layout:
     """What all blocks are told of a pass: which positions its rows are, and whom these may see.
 
     Attributes:
@@ -229,17 +247,15 @@ class StreamingEncoder(nn.Module):
         keys = torch.cat([state.cache.positions[:, : state.cache.used], positions[:, own:]], 1)
         mask = (keys >= 0) & (keys >= start - self.config.left_context)
         bucket = relative_bucket(positions[:, :, None] - keys[:, None], self.config.buckets)
-        output = self._run(x, _Layout(positions, mask[:, None, None], bucket, state.cache, slots, own), ctc=ctc)
+        output = self._run(x, Layout(positions, mask[:, None, None], bucket, state.cache, slots, own), ctc=ctc)
         return output, EncoderState(stem, state.cache, state.position + own)
 
     def encode(
         self,
         frames: Tensor,
         lengths: Tensor | None = None,
+        chunking: Chunking = FULL_CONTEXT,
         *,
-        chunk: int = FULL_CONTEXT,
-        look_ahead: int = 0,
-        left_context: int | None = None,
         taps: Sequence[int] = (),
         ctc_gradient: float = 1.0,
     ) -> EncoderOutput:
@@ -248,77 +264,17 @@ class StreamingEncoder(nn.Module):
         Args:
             frames: scaled, `(batch, time, mels)`.
             lengths: `(batch,)` frames of each row; default: all.
-            chunk: positions a chunk.
-            look_ahead: positions after the chunk that it may see.
-            left_context: positions before a chunk that it may see; default: the configuration's.
+            chunking: what their positions see.
             taps: blocks after which the residual stream is handed out (`EncoderOutput.taps`), in ascending order.
             ctc_gradient: share of the CTC branch's gradient that reaches the blocks up to the memory; 0 detaches it.
         """
-        x, lengths = self._stem(frames, lengths)
-        layout = self._layout(lengths, x.shape[1], chunk, look_ahead, left_context)
+        x, lengths = self.subsample(frames, lengths)
+        layout = self.layout(lengths, x.shape[1], chunking)
         output = self._run(layout.split(x), layout, taps=taps, ctc_gradient=ctc_gradient)
         taps = tuple(layout.join(tap) for tap in output.taps)
         return EncoderOutput(layout.join(output.memory), layout.join(output.log_probs), lengths, taps)
 
-    def trunk(
-        self,
-        frames: Tensor,
-        lengths: Tensor | None = None,
-        *,
-        chunk: int = FULL_CONTEXT,
-        look_ahead: int = 0,
-        left_context: int | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """The residual stream where the CTC branch leaves the memory's blocks, and the lengths `(batch,)` in positions.
-
-        Arguments as in `encode`. The stream is what `branch` reads: `(batch, positions, d_model)`, or each chunk with
-        its look-ahead as a row, `(batch * chunks, chunk + look_ahead, d_model)`.
-        """
-        x, lengths = self._stem(frames, lengths)
-        layout = self._layout(lengths, x.shape[1], chunk, look_ahead, left_context)
-        return self._blocks(layout.split(x), layout, range(self.config.fork)), lengths
-
-    def branch(
-        self,
-        stream: Tensor,
-        lengths: Tensor,
-        size: int,
-        *,
-        chunk: int = FULL_CONTEXT,
-        look_ahead: int = 0,
-        left_context: int | None = None,
-    ) -> Tensor:
-        """CTC log-probabilities `(batch, size, vocabulary)` of a stream from `trunk`, with the same chunks as there.
-
-        `lengths` and `size` are in positions, `size` is that of the longest row with its padding.
-        """
-        layout = self._layout(lengths, size, chunk, look_ahead, left_context)
-        x = self._blocks(stream, layout, range(self.config.layers, len(self.blocks)), last=True)
-        return layout.join(self.posteriors(x[:, : layout.own]))
-
-    def forked(self, after: int) -> StreamingEncoder:
-        """The same encoder with a CTC branch that leaves the memory's blocks after block `after` already: it begins
-        with copies of the blocks that it passed before, and gives what it gave.
-
-        Raises:
-            ValueError: the branch does not pass that block.
-        """
-        c = self.config
-        if not 0 <= after <= c.fork:
-            raise ValueError(f"the CTC branch leaves after block {c.fork}: it can leave earlier, not after {after}")
-        copied = c.fork - after
-        other = StreamingEncoder(replace(c, ctc_after=after, ctc_layers=c.ctc_layers + copied))
-        other.load_state_dict(
-            self.state_dict()
-            | {
-                f"blocks.{c.layers + at}.{name}": tensor
-                for at, block in enumerate([*self.blocks[after : c.fork], *self.blocks[c.layers :]])
-                for name, tensor in block.state_dict().items()
-            }
-        )
-        return other.to(self.ctc.weight)
-
-    def _stem(self, frames: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
+    def subsample(self, frames: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Positions `(batch, positions, d_model)` of whole utterances, and how many each row has."""
         batch, time, _ = frames.shape
         lengths = torch.full((batch,), time, device=frames.device) if lengths is None else lengths
@@ -330,14 +286,14 @@ class StreamingEncoder(nn.Module):
         """CTC log-probabilities `(..., vocabulary)`, float32, of a residual stream `(..., d_model)`."""
         return self.ctc(self.norm_ctc(x)).float().log_softmax(-1)
 
-    def _layout(self, lengths: Tensor, size: int, chunk: int, look_ahead: int, left_context: int | None) -> _Layout:
+    def layout(self, lengths: Tensor, size: int, chunking: Chunking) -> Layout:
         """Who sees whom in one masked pass over `size` positions, of which the rows have `lengths` `(batch,)`."""
-        device = lengths.device
+        device, chunk, look_ahead = lengths.device, chunking.chunk, chunking.look_ahead
         if chunk >= size:
             positions = torch.arange(size, device=device)[None]
             mask = padding_mask(lengths, size)[:, None, None]
-            return _Layout(positions, mask, Diagonals.of(0, size, size, self.config.buckets, device))
-        left_context = self.config.left_context if left_context is None else left_context
+            return Layout(positions, mask, Diagonals.of(0, size, size, self.config.buckets, device))
+        left_context = self.config.left_context if chunking.left_context is None else chunking.left_context
         windows = ChunkWindows(-(-size // chunk), min(left_context, size))
         past = windows.positions(chunk, device)
         positions = past[:, -chunk:][:, :1] + torch.arange(chunk + look_ahead, device=device)
@@ -346,10 +302,10 @@ class StreamingEncoder(nn.Module):
         bucket = Diagonals.of(windows.left_context, chunk + look_ahead, keys.shape[1], self.config.buckets, device)
         positions = positions.repeat(len(lengths), 1)
         slots = windows.claim(positions[:, :chunk])
-        return _Layout(positions, mask.flatten(0, 1)[:, None, None], bucket, windows, slots, chunk, size)
+        return Layout(positions, mask.flatten(0, 1)[:, None, None], bucket, windows, slots, chunk, size)
 
-    def _blocks(
-        self, x: Tensor, layout: _Layout, which: range, *, last: bool = False, kept: dict[int, Tensor] | None = None
+    def run_blocks(
+        self, x: Tensor, layout: Layout, which: range, *, last: bool = False, kept: dict[int, Tensor] | None = None
     ) -> Tensor:
         """Some blocks, one after the other; at the `last` one's end its look-ahead is of no use to anybody.
 
@@ -373,7 +329,7 @@ class StreamingEncoder(nn.Module):
     def _run(
         self,
         x: Tensor,
-        layout: _Layout,
+        layout: Layout,
         *,
         taps: Sequence[int] = (),
         ctc_gradient: float = 1.0,
@@ -382,11 +338,11 @@ class StreamingEncoder(nn.Module):
         """Blocks, norms and output layer; emits each row's own positions."""
         own, c, after = layout.own, self.config, {0: x}
         ends = not ctc or c.fork < c.layers  # the memory's last block is the last one that reads its stream
-        memory = self.norm_memory(self._blocks(x, layout, range(c.layers), last=ends, kept=after)[:, :own])
+        memory = self.norm_memory(self.run_blocks(x, layout, range(c.layers), last=ends, kept=after)[:, :own])
         if ctc:
             x = after[c.fork]
             x = x if ctc_gradient == 1 else x.detach().lerp(x, ctc_gradient)
-            x = self._blocks(x, layout, range(c.layers, len(self.blocks)), last=True, kept=after)
+            x = self.run_blocks(x, layout, range(c.layers, len(self.blocks)), last=True, kept=after)
             log_probs = self.posteriors(x[:, :own])
         else:
             log_probs = memory.new_zeros(len(memory), 0, c.vocabulary)

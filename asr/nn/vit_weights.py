@@ -1,4 +1,4 @@
-"""Vision Transformers on disk, and the names under which other libraries keep the same weights."""
+"""Vision Transformers on disk, and the names under which timm keeps the same weights."""
 
 from __future__ import annotations
 
@@ -31,18 +31,6 @@ _TIMM = {
     r"pre_logits\.fc\.": "head.hidden.",
     r"head\.": "head.out.",
 }
-_TORCHVISION = {
-    r"conv_proj\.": "patches.proj.",
-    r"encoder\.layers\.encoder_layer_(\d+)\.ln_1\.": r"blocks.\1.norm_att.",
-    r"encoder\.layers\.encoder_layer_(\d+)\.ln_2\.": r"blocks.\1.norm_ff.",
-    r"encoder\.layers\.encoder_layer_(\d+)\.self_attention\.in_proj_": r"blocks.\1.att.qkv.",
-    r"encoder\.layers\.encoder_layer_(\d+)\.self_attention\.out_proj\.": r"blocks.\1.att.proj.",
-    r"encoder\.layers\.encoder_layer_(\d+)\.mlp\.(0|linear_1)\.": r"blocks.\1.ff.up.",
-    r"encoder\.layers\.encoder_layer_(\d+)\.mlp\.(3|linear_2)\.": r"blocks.\1.ff.down.",
-    r"encoder\.ln\.": "norm.",
-    r"heads\.pre_logits\.": "head.hidden.",
-    r"heads\.head\.": "head.out.",
-}
 
 
 def from_timm(weights: Mapping[str, Tensor], grid: tuple[int, int] | None = None) -> dict[str, Tensor]:
@@ -55,20 +43,9 @@ def from_timm(weights: Mapping[str, Tensor], grid: tuple[int, int] | None = None
     Raises:
         ModelError: other weights than those of such a ViT.
     """
-    return _convert(weights, _TIMM, "cls_token", "pos_embed", grid)
-
-
-def from_torchvision(weights: Mapping[str, Tensor], grid: tuple[int, int] | None = None) -> dict[str, Tensor]:
-    """The state dict of a torchvision `vit_*`; arguments and errors as in `from_timm`."""
-    return _convert(weights, _TORCHVISION, "class_token", "encoder.pos_embedding", grid)
-
-
-def _convert(
-    weights: Mapping[str, Tensor], names: dict[str, str], token: str, positions: str, grid: tuple[int, int] | None
-) -> dict[str, Tensor]:
     rest = dict(weights)
     try:
-        class_token, embedding = rest.pop(token)[0, 0], rest.pop(positions)[0]
+        class_token, embedding = rest.pop("cls_token")[0, 0], rest.pop("pos_embed")[0]
     except KeyError as error:
         raise ModelError(f"not the weights of a Vision Transformer with a class token: no {error.args[0]}") from error
     side = round((len(embedding) - 1) ** 0.5)
@@ -80,10 +57,10 @@ def _convert(
         "positions.weight": embedding[1:].reshape(rows, columns, -1),
     }
     for name, value in rest.items():
-        pattern = next((p for p in names if re.match(p, name)), None)
+        pattern = next((p for p in _TIMM if re.match(p, name)), None)
         if pattern is None:
             raise ModelError(f"not the weights of a plain Vision Transformer: {name} has no counterpart here")
-        converted[re.sub(pattern, names[pattern], name, count=1)] = value
+        converted[re.sub(pattern, _TIMM[pattern], name, count=1)] = value
     return converted
 
 

@@ -45,14 +45,15 @@ class WeightAverage:
     @contextmanager
     def in_use(self) -> Iterator[None]:
         """The model has the averaged weights inside of the context."""
-        self._swap()
+        self.swap()
         try:
             yield
         finally:
-            self._swap()
+            self.swap()
 
     @torch.no_grad()
-    def _swap(self) -> None:
+    def swap(self) -> None:
+        """The model's weights and the averaged ones change places."""
         weights = self._learning()
         for name, tensor in self.tensors.items():
             held = tensor.clone()

@@ -134,6 +134,7 @@ class LossConfig:
         distillation: layer by layer, from the teacher.
         ctc_gradient: share of CTC's gradient that goes on into the blocks up to the memory; 0 = only its branch learns.
         label_smoothing: of the decoder's cross-entropy.
+        own_share: share of the decoder's target that is what it says itself over the teacher's memory.
         intermediate_blocks: after which blocks.
         taps: blocks after which the encoder is compared with the teacher; 0 = the stem.
         teacher_taps: the teacher's blocks that these are compared with, one for each; none = those of the same numbers.
@@ -148,6 +149,7 @@ class LossConfig:
     distillation: float = bounded(0.0, 0)
     ctc_gradient: float = bounded(1.0, 0, 1)
     label_smoothing: float = bounded(0.0, 0, 0.9)
+    own_share: float = bounded(0.0, 0, 1)
     intermediate_blocks: tuple[int, ...] = bounded((4,), 1)
     taps: tuple[int, ...] = bounded((0, 2, 4, 6, 8), 0)
     teacher_taps: tuple[int, ...] = bounded((), 0)

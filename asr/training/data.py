@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from asr.errors import AsrError
+from asr.manifest import Utterance
 from asr.nn.encoder import SUBSAMPLING
 from asr.training.batching import BucketedBatches
 from asr.training.selection import Selection, positions_needed
@@ -32,8 +33,7 @@ class Batch:
         sounding: `(batch,)` samples of each row without the tail.
         targets: `(batch, pieces)` CTC outputs, 0 after the end of each row.
         target_lengths: `(batch,)`.
-        indices: `(batch,)` which utterances of the selection.
-        names: of the utterances.
+        utterances: what the manifests say of each.
         skipped: one line for each utterance that should have been here and could not be read.
         epoch: counted from 0.
         number: of the batch in its epoch, counted from 0.
@@ -44,14 +44,17 @@ class Batch:
     sounding: Tensor
     targets: Tensor
     target_lengths: Tensor
-    indices: Tensor
-    names: tuple[str, ...]
+    utterances: tuple[Utterance, ...]
     skipped: tuple[str, ...]
     epoch: int
     number: int
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self.utterances)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(utterance.audio for utterance in self.utterances)
 
     def seconds(self, sample_rate: int) -> float:
         """Audio in it, without padding."""
@@ -82,19 +85,14 @@ class BatchReader(Dataset):
         epoch, number, indices = key
         audio: list[np.ndarray] = []
         kept: list[int] = []
-        names: list[str] = []
         skipped: list[str] = []
         for i in indices:
-            utterance = self.selection.manifests[self.selection.manifest[i]][int(self.selection.index[i])]
             try:
-                samples = self._read(i)
+                audio.append(self._read(i))
+                kept.append(i)
             except AsrError as error:
                 skipped.append(str(error))
-                continue
-            audio.append(samples)
-            kept.append(i)
-            names.append(str(utterance.audio))
-        return self._collate(audio, kept, tuple(names), tuple(skipped), epoch, number)
+        return self._collate(audio, kept, tuple(skipped), epoch, number)
 
     def _read(self, i: int) -> np.ndarray:
         """Samples of utterance i; AsrError when it cannot be read or is not what its manifest says."""
@@ -114,7 +112,7 @@ class BatchReader(Dataset):
             self._cache[i] = samples
         return samples
 
-    def _collate(self, audio: list, kept: list[int], names: tuple, skipped: tuple, epoch: int, number: int) -> Batch:
+    def _collate(self, audio: list, kept: list[int], skipped: tuple, epoch: int, number: int) -> Batch:
         sounding = torch.tensor([len(samples) for samples in audio], dtype=torch.int64)
         lengths = sounding + self.tail
         samples = torch.zeros(len(audio), int(lengths.max()) if audio else 0)
@@ -129,8 +127,7 @@ class BatchReader(Dataset):
             sounding,
             padded,
             torch.tensor([len(t) for t in targets], dtype=torch.int64),
-            torch.tensor(kept, dtype=torch.int64),
-            names,
+            tuple(self.selection.utterances(kept)),
             skipped,
             epoch,
             number,
@@ -147,37 +144,62 @@ def _quiet_worker(_: int) -> None:
     torch.set_num_threads(1)
 
 
-def read_batches(
-    reader: BatchReader,
-    plan: BucketedBatches,
-    epoch: int,
-    first: int = 0,
-    *,
-    share: tuple[int, int] = (0, 1),
-    workers: int = 0,
-    pin: bool = False,
-) -> Iterator[Batch]:
-    """The batches of an epoch from number `first` on; those before it are not decoded.
+@dataclass(frozen=True)
+class Recordings:
+    """The batches of a plan, epoch after epoch.
 
-    `share` (rank, processes): every so manieth of them, as many for each process; an epoch's rest is dropped.
+    Attributes:
+        reader: decodes them.
+        plan: which utterances go together.
+        workers: processes that decode; 0 = this one does.
+        pin: tensors lie in memory from which a GPU copies by itself.
+        share: rank and processes: every so manieth batch, as many for each process; an epoch's rest is dropped.
+        say: shows a line for each utterance that cannot be read.
     """
-    keys = [(epoch, number, indices) for number, indices in enumerate(plan.epoch(epoch))][first:]
-    rank, processes = share
-    keys = keys[: len(keys) // processes * processes][rank::processes]
-    if not keys:
-        return
-    workers = min(workers, len(keys), os.cpu_count() or 1)
-    loader = DataLoader(
-        reader,
-        batch_size=None,
-        sampler=keys,
-        num_workers=workers,
-        collate_fn=_as_it_is,
-        worker_init_fn=_quiet_worker,
-        pin_memory=pin,
-        prefetch_factor=2 if workers else None,
-    )
-    yield from loader
+
+    reader: BatchReader
+    plan: BucketedBatches
+    workers: int = 0
+    pin: bool = False
+    share: tuple[int, int] = (0, 1)
+    say: Callable[[str], object] = print
+
+    def __str__(self) -> str:
+        durations = self.reader.selection.durations
+        hours = float(durations.sum()) / 3600
+        amount = f"{hours:.1f} h" if hours >= 1 else f"{hours * 60:.1f} min"
+        return f"{len(durations)} utterances ({amount}) in {self.count(0)} batches an epoch"
+
+    def fingerprint(self) -> str:
+        """Equal for batches that are equal in every epoch."""
+        return self.plan.fingerprint()
+
+    def count(self, epoch: int) -> int:
+        """Batches of all processes."""
+        return len(self.plan.epoch(epoch))
+
+    def read(self, epoch: int, first: int = 0) -> Iterator[Batch]:
+        """The batches of an epoch from number `first` on; those before it are not decoded."""
+        keys = [(epoch, number, indices) for number, indices in enumerate(self.plan.epoch(epoch))][first:]
+        rank, processes = self.share
+        keys = keys[: len(keys) // processes * processes][rank::processes]
+        if not keys:
+            return
+        workers = min(self.workers, len(keys), os.cpu_count() or 1)
+        loader = DataLoader(
+            self.reader,
+            batch_size=None,
+            sampler=keys,
+            num_workers=workers,
+            collate_fn=_as_it_is,
+            worker_init_fn=_quiet_worker,
+            pin_memory=self.pin,
+            prefetch_factor=2 if workers else None,
+        )
+        for batch in loader:
+            for reason in batch.skipped:
+                self.say(f"skipped: {reason}")
+            yield batch
 
 
 def _as_it_is(batch: Batch) -> Batch:

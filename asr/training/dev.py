@@ -8,20 +8,15 @@ from dataclasses import dataclass
 import torch
 
 from asr.evaluation.wer import ErrorRate, error_rate
-from asr.nn.encoder import EncoderOutput
-from asr.nn.features import FeatureConfig
-from asr.nn.masks import FULL_CONTEXT
-from asr.nn.speech_model import SpeechModel
-from asr.search.ctc import ctc_greedy
-from asr.search.greedy import attention_greedy
+from asr.nn.encoder import FULL_CONTEXT, Chunking
 from asr.text import normalise
-from asr.tokenizer import CtcTokenizer
 from asr.training.batching import BucketedBatches
 from asr.training.config import TrainConfig
-from asr.training.data import Batch, BatchReader, read_batches
-from asr.training.forward import Forward, Setting
+from asr.training.data import BatchReader, Recordings
+from asr.training.forward import Forward
 from asr.training.selection import select, target_text
 from asr.training.setup import open_manifests
+from asr.training.transcripts import ctc_texts, decoder_texts
 
 EXAMPLES = 5  # transcripts that are shown
 
@@ -66,61 +61,53 @@ class DevResult:
 
 
 class DevSet:
-    """The utterances that are measured.
+    """The utterances on which a model is measured.
+
+    Args:
+        config: of the run.
+        forward: the model's way through a batch.
+        say: shows a line for what cannot be read.
 
     Raises:
         ManifestError: there are none.
     """
 
-    def __init__(self, config: TrainConfig, tokenizer: CtcTokenizer, features: FeatureConfig) -> None:
-        self.config, d = config, config.data
-        self.selection = select(open_manifests(d.dev), tokenizer, d, features, everything=True)
-        self._reader = BatchReader(self.selection, features.sample_rate, features.hop, d.tail_seconds, strict=False)
-        self._plan = BucketedBatches(self.selection.durations + d.tail_seconds, d.batch_seconds, 1, None)
+    def __init__(self, config: TrainConfig, forward: Forward, say: Callable[[str], object]) -> None:
+        self.config, self.forward, d = config, forward, config.data
+        model, features = forward.model, forward.model.config.features
+        selection = select(open_manifests(d.dev), model.tokenizer, d, features, everything=True)
+        reader = BatchReader(selection, features.sample_rate, features.hop, d.tail_seconds, strict=False)
+        plan = BucketedBatches(selection.durations + d.tail_seconds, d.batch_seconds, 1, None)
+        self._recordings = Recordings(reader, plan, d.workers, say=lambda line: say(f"dev, {line}"))
+        changes = config.losses.decoder or config.optimiser.frozen_blocks < model.config.encoder.layers
+        self._reads = model.decoder is not None and changes  # else it writes the same all the time
 
     @torch.no_grad()
-    def measure(self, model: SpeechModel, forward: Forward, say: Callable[[str], None]) -> DevResult:
-        """Error rates of a model as it stands, and some transcripts; `say` shows a line for what cannot be read."""
-        model.eval()
-        c = self.config.chunks
-        settings = Setting(FULL_CONTEXT, 0, None), Setting(c.dev_size, c.dev_look_ahead, None)
+    def measure(self) -> DevResult:
+        """Error rates of the model as it stands, and some transcripts."""
+        forward, c = self.forward, self.config.chunks
+        model = forward.model.eval()
         ctc, decoder = [ErrorRate(), ErrorRate()], [ErrorRate(), ErrorRate()]
         examples: list[dict[str, str]] = []
-        for batch in read_batches(self._reader, self._plan, 0, workers=self.config.data.workers):
-            for reason in batch.skipped:
-                say(f"dev, skipped: {reason}")
+        for batch in self._recordings.read(0):
             if not len(batch):
                 continue
             batch = batch.to(forward.device)
             frames, lengths = forward.frames(batch, augment=False)
-            said = [target_text(u.text, self.config.data) for u in self.selection.utterances(batch.indices.tolist())]
-            for i, setting in enumerate(settings):
-                output = forward.encode(frames, lengths, setting)
-                written = {"said": said, "CTC": _ctc_texts(output, model)}
+            said = [target_text(utterance.text, self.config.data) for utterance in batch.utterances]
+            for i, chunking in enumerate((FULL_CONTEXT, Chunking(c.dev_size, c.dev_look_ahead))):
+                output = forward.encode(frames, lengths, chunking)
+                written = {"said": said, "CTC": ctc_texts(output, model)}
                 ctc[i] += _errors(said, written["CTC"])
-                if model.decoder is not None:
-                    written["decoder"] = _decoder_texts(output, batch, model)
+                if self._reads:
+                    seconds = (batch.sounding.double() / model.config.features.sample_rate).tolist()
+                    written["decoder"] = [normalise(text) for text in decoder_texts(output, model, seconds)]
                     decoder[i] += _errors(said, written["decoder"])
             rows = [dict(zip(written, row, strict=True)) for row in zip(*written.values(), strict=True)]
             examples += rows[: EXAMPLES - len(examples)]
-        rates = [e.wer for e in (*ctc, *(decoder if model.decoder is not None else ()))]
+        rates = [e.wer for e in (*ctc, *(decoder if self._reads else ()))]
         return DevResult(*rates, examples=tuple(examples))
 
 
 def _errors(references: list[str], hypotheses: list[str]) -> ErrorRate:
     return sum(map(error_rate, references, hypotheses), ErrorRate())
-
-
-def _ctc_texts(output: EncoderOutput, model: SpeechModel) -> list[str]:
-    log_probs = output.log_probs.cpu()
-    return [
-        model.tokenizer.decode(ctc_greedy(log_probs[row, :length]))
-        for row, length in enumerate(output.lengths.tolist())
-    ]
-
-
-def _decoder_texts(output: EncoderOutput, batch: Batch, model: SpeechModel) -> list[str]:
-    seconds = [length / model.config.features.sample_rate for length in batch.sounding.tolist()]
-    table = model.decoder_pieces
-    written = attention_greedy(model.decoder, table, output.memory, output.lengths, seconds)
-    return [normalise(table.decode(text.pieces)) for text in written]

@@ -9,13 +9,12 @@ from dataclasses import dataclass, fields, replace
 import torch
 from torch import Tensor, nn
 
-from asr.manifest import Utterance
-from asr.nn.encoder import SUBSAMPLING, EncoderOutput
+from asr.nn.encoder import SUBSAMPLING, Chunking, EncoderOutput
 from asr.nn.speech_model import SpeechModel
 from asr.training.augment import augment_samples, perturb_speed, random_gain, spec_augment
 from asr.training.batching import draw_seed
-from asr.training.chunks import draw_chunk, draw_left_context
-from asr.training.config import ChunkConfig, TrainConfig
+from asr.training.chunks import draw_chunking
+from asr.training.config import TrainConfig
 from asr.training.data import Batch
 from asr.training.losses import active_losses, loss_sizes, weighted_losses
 from asr.training.memory import MemoryLimit, is_out_of_memory, release
@@ -25,26 +24,22 @@ from asr.training.teaching import Teaching
 
 
 @dataclass(frozen=True)
-class Setting:
-    """How a batch is masked: positions a chunk, after it, and before it (none = the model's)."""
-
-    chunk: int
-    look_ahead: int
-    left_context: int | None
-
-    @classmethod
-    def draw(cls, config: ChunkConfig, draw: random.Random) -> Setting:
-        """One for a batch."""
-        return cls(*draw_chunk(config, draw), draw_left_context(config, draw))
-
-
-@dataclass(frozen=True)
 class BatchLoss:
-    """A batch's loss, each loss that makes it up, and the setting that was drawn for it."""
+    """What a batch came to.
+
+    Attributes:
+        value: its loss.
+        parts: each loss that makes it up.
+        chunking: what was drawn for it.
+        seconds: audio in it.
+        names: of its utterances.
+    """
 
     value: float
     parts: dict[str, float]
-    setting: Setting
+    chunking: Chunking
+    seconds: float
+    names: tuple[str, ...]
 
 
 class Forward:
@@ -71,8 +66,9 @@ class Forward:
         self.model, self.config, self.teaching = model, config, teaching
         self.noise, self.memory, self.bf16 = noise, memory, bf16
         self.device = model.device
+        self.losses = active_losses(config.losses)
 
-    def backward(self, batch: Batch, utterances: list[Utterance]) -> BatchLoss:
+    def backward(self, batch: Batch) -> BatchLoss:
         """Adds the gradient of a batch's loss to the parameters, unless the loss is not finite.
 
         All that is random is seeded by (seed, epoch, number of the batch). A batch that does not fit into memory is
@@ -81,14 +77,12 @@ class Forward:
         Raises:
             AsrError: not even one utterance fits.
         """
-        seed = draw_seed(self.config.seed, batch.epoch, batch.number)
-        torch.manual_seed(seed)
-        setting = Setting.draw(self.config.chunks, random.Random(seed))
+        chunking = self.draw(batch)
         batch = perturb_speed(batch.to(self.device), self.config.augment, self.model.config.features.hop)
         views = [self.frames(batch, augment=True) for _ in range(2 if self.config.losses.consistency else 1)]
         padded = len(batch) * batch.samples.shape[1]
-        width = min(setting.chunk, views[0][0].shape[1] // SUBSAMPLING)
-        size = padded * len(views) * (1 + setting.look_ahead / max(1, width))
+        width = min(chunking.chunk, views[0][0].shape[1] // SUBSAMPLING)
+        size = padded * len(views) * (1 + chunking.look_ahead / max(1, width))
         learning = [p for p in self.model.parameters() if p.requires_grad]
         before = [p.grad for p in learning]
         while True:
@@ -97,7 +91,7 @@ class Forward:
                 p.grad = None
             torch.manual_seed(draw_seed(self.config.seed, batch.epoch, batch.number, 1))
             try:
-                value, parts = self._attempt(batch, utterances, views, setting, count)
+                value, parts = self._attempt(batch, views, chunking, count)
                 break
             except RuntimeError as error:
                 if not is_out_of_memory(error):
@@ -105,15 +99,17 @@ class Forward:
             release(self.device)
             self.memory.failed(size, len(batch), count, padded / self.model.config.features.sample_rate)
         _add_gradients(learning, before)
-        return BatchLoss(value, parts, setting)
+        seconds = batch.seconds(self.model.config.features.sample_rate)
+        return BatchLoss(value, parts, chunking, seconds, batch.names)
+
+    def draw(self, batch: Batch) -> Chunking:
+        """Seeds all that is random about a batch, and draws what it sees."""
+        seed = draw_seed(self.config.seed, batch.epoch, batch.number)
+        torch.manual_seed(seed)
+        return draw_chunking(self.config.chunks, random.Random(seed))
 
     def _attempt(
-        self,
-        batch: Batch,
-        utterances: list[Utterance],
-        views: list[tuple[Tensor, Tensor]],
-        setting: Setting,
-        count: int,
+        self, batch: Batch, views: list[tuple[Tensor, Tensor]], chunking: Chunking, count: int
     ) -> tuple[float, dict[str, float]]:
         """Loss and gradient in `count` parts; nothing of it is left in the gradients if the loss is not finite."""
         lengths = views[0][1]
@@ -121,20 +117,12 @@ class Forward:
         lessons = []
         for part in rows:
             with self._products():
-                lessons.append(
-                    self.teaching.lesson(
-                        _take(batch, part),
-                        [utterances[row] for row in part.tolist()],
-                        lengths[part] // SUBSAMPLING,
-                        setting.chunk,
-                        setting.look_ahead,
-                    )
-                )
+                lessons.append(self.teaching.lesson(_take(batch, part), lengths[part] // SUBSAMPLING, chunking))
         sizes = loss_sizes(lessons)
-        total, sums = 0.0, dict.fromkeys(active_losses(self.config.losses), 0.0)
+        total, sums = 0.0, dict.fromkeys(self.losses, 0.0)
         for part, lesson in zip(rows, lessons, strict=True):
             answers = self.encode(
-                torch.cat([frames[part] for frames, _ in views]), lengths[part].repeat(len(views)), setting
+                torch.cat([frames[part] for frames, _ in views]), lengths[part].repeat(len(views)), chunking
             )
             with self._products():
                 value, parts = weighted_losses(lesson, _split(answers, len(views)), sizes)
@@ -163,18 +151,11 @@ class Forward:
         frames = self.model.scale(log_power, sounding, random_gain(len(batch), a.gain_db, self.device))
         return spec_augment(frames, lengths, a), lengths
 
-    def encode(self, frames: Tensor, lengths: Tensor, setting: Setting) -> EncoderOutput:
+    def encode(self, frames: Tensor, lengths: Tensor, chunking: Chunking) -> EncoderOutput:
         """The encoder's answer to scaled frames `(batch, time, mels)` of `lengths` `(batch,)`."""
         with self._products():
-            return self.model.encoder.encode(
-                frames,
-                lengths,
-                chunk=setting.chunk,
-                look_ahead=setting.look_ahead,
-                left_context=setting.left_context,
-                taps=self.teaching.taps,
-                ctc_gradient=self.config.losses.ctc_gradient,
-            )
+            share = self.config.losses.ctc_gradient
+            return self.model.encoder.encode(frames, lengths, chunking, taps=self.teaching.taps, ctc_gradient=share)
 
     def _products(self) -> AbstractContextManager:
         """A context of its own for each stage: what is cast without gradients must not be kept for what has them."""
@@ -187,7 +168,7 @@ def _take(batch: Batch, rows: Tensor) -> Batch:
         return batch
     tensors = {f.name: getattr(batch, f.name) for f in fields(batch) if f.type == "Tensor"}
     taken = {name: tensor[rows.to(tensor.device)] for name, tensor in tensors.items()}
-    return replace(batch, **taken, names=tuple(batch.names[row] for row in rows.tolist()))
+    return replace(batch, **taken, utterances=tuple(batch.utterances[row] for row in rows.tolist()))
 
 
 def _split(output: EncoderOutput, views: int) -> list[EncoderOutput]:

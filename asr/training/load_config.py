@@ -176,6 +176,8 @@ def _check_losses(config: TrainConfig) -> None:
         raise ConfigError("losses: give at least one of ctc, decoder and distillation a weight")
     if losses.distillation and config.teacher.folder is None:
         raise ConfigError("losses.distillation: needs a teacher: set teacher.folder (configs/README.md says how)")
+    if losses.own_share and (not losses.decoder or config.decoder.layers or config.teacher.folder is None):
+        raise ConfigError("losses.own_share: needs losses.decoder, teacher.folder, and a start whose decoder can read")
     for key in ("taps", "teacher_taps", "intermediate_blocks"):
         blocks = getattr(losses, key)
         if list(blocks) != sorted(set(blocks)):

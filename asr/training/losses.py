@@ -14,8 +14,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from asr.nn.decoder import AttentionDecoder
-from asr.nn.encoder import EncoderOutput
-from asr.nn.masks import FULL_CONTEXT, padding_mask
+from asr.nn.encoder import FULL_CONTEXT, Chunking, EncoderOutput
+from asr.nn.masks import padding_mask
 from asr.training.config import LossConfig
 from asr.training.data import Batch
 from asr.training.teacher import DELAY, Teacher
@@ -30,8 +30,7 @@ class Lesson:
         batch: targets of CTC.
         lengths: `(batch,)` positions of each row that are no padding.
         config: weights and settings of the losses.
-        chunk: positions a chunk.
-        look_ahead: positions after it.
+        chunking: what the student sees.
         taps: blocks whose residual stream an answer has, in its order (`EncoderOutput.taps`).
         head: residual stream `(..., d_model)` -> CTC log-probabilities, for intermediate CTC.
         teacher: the frozen teacher, where the encoder is distilled.
@@ -40,13 +39,13 @@ class Lesson:
         bridges: by tap, from the student's width to the teacher's where they differ.
         decoder: the attention decoder, where its words are trained.
         texts: what it is to write.
+        own: `(batch, n, vocabulary)` what it says itself over the teacher's memory, as probabilities.
     """
 
     batch: Batch
     lengths: Tensor
     config: LossConfig
-    chunk: int = FULL_CONTEXT
-    look_ahead: int = 0
+    chunking: Chunking = FULL_CONTEXT
     taps: tuple[int, ...] = ()
     head: Callable[[Tensor], Tensor] | None = None
     teacher: Teacher | None = None
@@ -55,6 +54,7 @@ class Lesson:
     bridges: Mapping[str, nn.Module] | None = None
     decoder: AttentionDecoder | None = None
     texts: Texts | None = None
+    own: Tensor | None = None
 
     def tap(self, output: EncoderOutput, block: int) -> Tensor:
         """The residual stream `(batch, positions, d_model)` after a block."""
@@ -118,17 +118,24 @@ def text_size(lesson: Lesson) -> Tensor:
 
 
 def decoder_loss(lesson: Lesson, views: Sequence[EncoderOutput]) -> Tensor:
-    """Cross-entropy of the texts, read by the attention decoder from the memory (teacher forcing); over pieces."""
-    texts, total = lesson.texts, 0.0
+    """Cross-entropy of the texts, read by the attention decoder from the memory (teacher forcing); over pieces.
+
+    A share of the target (`own_share`) is what the decoder itself says over the teacher's memory: all probabilities,
+    not the likeliest piece alone (Hinton et al. 2015).
+    """
+    texts, share, total = lesson.texts, lesson.config.own_share, 0.0
     for view in views:
-        logits = lesson.decoder.score(texts.inputs, view.memory, lesson.lengths)
-        total = total + F.cross_entropy(
-            logits.float().flatten(0, 1),
+        logits = lesson.decoder.score(texts.inputs, view.memory, lesson.lengths).float()
+        total = total + (1 - share) * F.cross_entropy(
+            logits.flatten(0, 1),
             texts.targets.flatten(),
             ignore_index=IGNORED,
             label_smoothing=lesson.config.label_smoothing,
             reduction="sum",
         )
+        if share:
+            apart = -(lesson.own * logits.log_softmax(-1)).sum(-1)
+            total = total + share * (apart * (texts.targets != IGNORED)).sum()
     return total / len(views)
 
 
@@ -140,7 +147,7 @@ def distillation_weight(lesson: Lesson) -> Tensor:
     """
     c, size = lesson.config, int(min(lesson.lengths.max() - DELAY, lesson.taught[0].shape[1]))
     valid = padding_mask(lesson.lengths - DELAY, size) & padding_mask(lesson.taught_lengths, size)
-    future = visible_future(size + DELAY, lesson.chunk, lesson.look_ahead, lesson.lengths.device)[DELAY:]
+    future = visible_future(size + DELAY, lesson.chunking, lesson.lengths.device)[DELAY:]
     return torch.where(future < c.edge, c.edge_weight, 1.0) * valid
 
 
@@ -181,10 +188,10 @@ def _aims(lesson: Lesson, size: int) -> list[Tensor]:
     return [lesson.teacher.norm_after(tap)(taught[:, :size].float()).float() for tap, taught in taps]
 
 
-def visible_future(size: int, chunk: int, look_ahead: int, device: torch.device) -> Tensor:
+def visible_future(size: int, chunking: Chunking, device: torch.device) -> Tensor:
     """How many later positions each of `size` positions can see, `(size,)`, the utterance's end aside."""
     position = torch.arange(size, device=device)
-    return chunk + look_ahead - 1 - position % chunk
+    return chunking.chunk + chunking.look_ahead - 1 - position % chunking.chunk
 
 
 @dataclass(frozen=True)

@@ -49,18 +49,17 @@ def finite(value: float) -> float | None:
 
 
 class Display:
-    """Shows steps on standard error, unless it is `silent`; use as a context manager."""
+    """Shows steps on standard error, unless it is `silent`; a context manager around those that come after `first`."""
 
-    def __init__(self, first: int, total: int, *, silent: bool = False) -> None:
-        self._first, self._total, self._silent = first, total, silent
-        self._begin = time.monotonic()
-        self._last = 0.0
+    def __init__(self, total: int, *, silent: bool = False) -> None:
+        self.first, self._total, self._silent = 0, total, silent
+        self._begin = self._last = 0.0
         self._bar = self._task = None
-        if sys.stderr.isatty() and not silent:
-            self._bar, self._task = _make_bar(first, total)
 
     def __enter__(self) -> Display:
-        if self._bar is not None:
+        self._begin = time.monotonic()
+        if sys.stderr.isatty() and not self._silent:
+            self._bar, self._task = _make_bar(self.first, self._total)
             self._bar.start()
         return self
 
@@ -89,7 +88,7 @@ class Display:
 
     def _remaining(self, step: int, now: float) -> str:
         """How long it will take, from the second step on."""
-        done = step - self._first
+        done = step - self.first
         if done < 2 or step == self._total:
             return ""
         seconds = (now - self._begin) / done * (self._total - step)

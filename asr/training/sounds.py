@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,6 +49,16 @@ def load_sounds(manifest: Path, most: int | None = None, seed: int = 0) -> list[
         samples = np.clip(corpus.read_audio(corpus[row], RATE) * 32768, -32768, 32767).astype(np.int16)
         sounds.append(Sound(samples, corpus[row].text, Path(manifest).parent.name))
     return sounds
+
+
+def load_corpora(folder: Path, amounts: Mapping[str, int | None]) -> list[Sound]:
+    """What corpora in a folder have to train on, at most so many recordings of each; None = all."""
+    return [sound for name, most in amounts.items() for sound in load_sounds(folder / name / "train.jsonl", most)]
+
+
+def load_noises(corpora: Path) -> tuple[list[Sound], list[Sound]]:
+    """The noises among the corpora, as `split_noises` splits them."""
+    return split_noises(load_sounds(corpora / "noise" / "train.jsonl"))
 
 
 def split_noises(noises: Sequence[Sound]) -> tuple[list[Sound], list[Sound]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from asr.training.data import Batch
 from asr.training.forward import BatchLoss
 from asr.training.progress import finite
 from asr.training.team import Team
@@ -32,13 +31,13 @@ class Tally:
     names: tuple[str, ...] = ()
     last: BatchLoss | None = None
 
-    def add(self, batch: Batch, result: BatchLoss, sample_rate: int) -> None:
+    def add(self, result: BatchLoss) -> None:
         """Takes in a batch."""
         if not self.names or (finite(result.value) is None and finite(self.loss) is not None):
-            self.names = batch.names
+            self.names = result.names
         self.loss += result.value
         self.batches += 1
-        self.seconds += batch.seconds(sample_rate)
+        self.seconds += result.seconds
         self.parts = {name: value + result.parts[name] for name, value in self.parts.items()}
         self.last = result
 

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from asr.errors import ConfigError
-from asr.manifest import Utterance
 from asr.nn.decoder import AttentionDecoder
+from asr.nn.encoder import Chunking
 from asr.nn.features import level_gain
 from asr.nn.masks import padding_mask
 from asr.nn.speech_model import SpeechModel
@@ -44,8 +44,8 @@ class Teaching:
         self.sample_rate = model.config.features.sample_rate
         wanted = source.folder is not None and (losses.distillation or (losses.decoder and reads))
         self.teacher = Teacher.load(source.folder).to(device) if wanted else None
-        transcribes = self.decoder is not None and self.teacher and reads and source.agreement is not None
-        self.scribe = quick_copy(self.decoder) if transcribes else None
+        self.transcribes = self.decoder is not None and self.teacher and reads and source.agreement is not None
+        self.scribe = quick_copy(self.decoder) if self.transcribes or losses.own_share else None
         self._check_blocks()
         self.bridges = self._bridges(device) if losses.distillation else None
 
@@ -76,19 +76,18 @@ class Teaching:
         read = self.losses.intermediate_blocks if self.losses.intermediate else ()
         return tuple(sorted({*distilled, *read}))
 
-    def lesson(self, batch: Batch, utterances: list[Utterance], lengths: Tensor, chunk: int, look_ahead: int) -> Lesson:
+    def lesson(self, batch: Batch, lengths: Tensor, chunking: Chunking) -> Lesson:
         """What the student's answers to a batch will be compared with; `batch` holds the clean samples.
 
         `lengths` `(batch,)` are the positions of its answers.
         """
         memory, taught_lengths, taught = self._teach(batch) if self.teacher else (None, None, ())
-        texts = None if self.decoder is None else self._texts(batch, utterances, memory, taught_lengths)
+        texts = None if self.decoder is None else self._texts(batch, memory, taught_lengths)
         return Lesson(
             batch,
             lengths,
             self.losses,
-            chunk,
-            look_ahead,
+            chunking,
             self.taps,
             self.model.encoder.posteriors,
             self.teacher,
@@ -97,7 +96,14 @@ class Teaching:
             self.bridges,
             self.decoder,
             texts,
+            self._own(texts, memory, taught_lengths) if self.losses.own_share else None,
         )
+
+    @torch.no_grad()
+    def _own(self, texts: Texts, memory: Tensor, lengths: Tensor) -> Tensor:
+        """What the decoder, as it was, says over the teacher's memory: probabilities `(batch, n, vocabulary)`."""
+        with torch.autocast(memory.device.type, enabled=False):
+            return self.scribe.score(texts.inputs, memory.float(), lengths).softmax(-1)
 
     @torch.no_grad()
     def _teach(self, batch: Batch) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
@@ -107,17 +113,15 @@ class Teaching:
         taps = teacher_taps(self.losses) if self.losses.distillation else ()
         return self.teacher(samples, batch.sample_lengths.clamp(min=WINDOW), taps)
 
-    def _texts(self, batch: Batch, utterances: list[Utterance], memory: Tensor | None, lengths: Tensor | None) -> Texts:
+    def _texts(self, batch: Batch, memory: Tensor | None, lengths: Tensor | None) -> Texts:
         c = self.decoder.config
-        pieces = [as_text(utterance, self.table) for utterance in utterances]
-        rows = [
-            row for row, utterance in enumerate(utterances) if self.scribe is not None and not is_written(utterance)
-        ]
+        pieces = [as_text(utterance, self.table) for utterance in batch.utterances]
+        rows = [row for row, u in enumerate(batch.utterances) if self.transcribes and not is_written(u)]
         if rows:
             seconds = [float(batch.sounding[row]) / self.sample_rate for row in rows]
             with torch.autocast(memory.device.type, enabled=False):  # caches of keys have one type
                 heard = attention_greedy(self.scribe, self.table, memory[rows].float(), lengths[rows], seconds)
             for row, text in zip(rows, heard, strict=True):
-                if agrees(utterances[row], text.pieces, self.table, self.source.agreement):
+                if agrees(batch.utterances[row], text.pieces, self.table, self.source.agreement):
                     pieces[row] = text.pieces
         return Texts.build(pieces, c.start, c.end, batch.samples.device)

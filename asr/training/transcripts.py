@@ -13,6 +13,11 @@ from torch import Tensor
 from asr.evaluation.wer import error_rate
 from asr.manifest import Utterance
 from asr.nn.decoder import AttentionDecoder
+from asr.nn.encoder import EncoderOutput
+from asr.nn.speech_model import SpeechModel
+from asr.search.ctc import ctc_greedy
+from asr.search.greedy import attention_greedy
+from asr.search.repeats import settle_repeats
 from asr.tokenizer import PieceTable
 
 SHOUTED = re.compile(r"\b[A-Z][A-Z']+\b")
@@ -40,6 +45,27 @@ class Texts:
             inputs[row, : len(text) + 1] = torch.tensor([start, *text])
             targets[row, : len(text) + 1] = torch.tensor([*text, end])
         return cls(inputs.to(device), targets.to(device))
+
+
+def ctc_texts(output: EncoderOutput, model: SpeechModel) -> list[str]:
+    """What greedy CTC writes of each row."""
+    rows = zip(output.log_probs.cpu(), output.lengths.tolist(), strict=True)
+    return [model.tokenizer.decode(ctc_greedy(log_probs[:length])) for log_probs, length in rows]
+
+
+def decoder_texts(
+    output: EncoderOutput, model: SpeechModel, seconds: Sequence[float], *, settled: bool = False
+) -> list[str]:
+    """What the attention decoder writes of each row; where `settled`, CTC is asked about repeats as in recognition."""
+    table = model.decoder_pieces
+    texts = attention_greedy(model.decoder, table, output.memory, output.lengths, seconds)
+    if settled:
+        rows = zip(texts, output.log_probs, output.lengths.tolist(), seconds, strict=True)
+        texts = [
+            settle_repeats(text, table, log_probs[:length], model.tokenizer, spoken)
+            for text, log_probs, length, spoken in rows
+        ]
+    return [table.decode(text.pieces) for text in texts]
 
 
 def quick_copy(decoder: AttentionDecoder) -> AttentionDecoder:

@@ -27,7 +27,7 @@ from torch.nn import functional as F
 
 from asr.nn.features import LogMel
 from asr.nn.gate import BUILT_IN, SpeechGate
-from asr.training.sounds import RATE, load_sounds, speech_positions, split_noises
+from asr.training.sounds import RATE, load_noises, load_sounds, speech_positions
 
 SNR_DB = (20, 10, 5, 0)
 LEAD = 62 * 384  # samples before and after each utterance
@@ -48,7 +48,7 @@ def mixtures(corpora: Path, split: str, most: int) -> list[tuple[Tensor, Tensor,
 
     The speech's power is 1 where it speaks.
     """
-    train, test = split_noises(load_sounds(corpora / "noise" / "train.jsonl"))
+    train, test = load_noises(corpora)
     noises = test if split == "test" else train
     features, draw = LogMel().design(), random.Random(1)
     result = []

@@ -21,13 +21,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from asr.evaluation.wer import ErrorRate, error_rate
 from asr.manifest import Manifest
-from asr.nn.features import level_gain, scale_frames
-from asr.nn.masks import FULL_CONTEXT
+from asr.nn.encoder import FULL_CONTEXT, Chunking
 from asr.nn.speech_model import SpeechModel
-from asr.search.ctc import ctc_greedy
-from asr.search.greedy import attention_greedy
-from asr.search.repeats import settle_repeats
-from asr.training.transcripts import quick_copy
+from asr.training.transcripts import ctc_texts, decoder_texts, quick_copy
 
 RATE = 16000
 TAIL = RATE // 4  # zeros after an utterance, as at the end of a stream
@@ -48,27 +44,15 @@ def batches(manifest: Manifest, limit: int | None) -> Iterator[tuple[list[str], 
         yield texts, waves
 
 
-def read(model: SpeechModel, waves: Sequence[Tensor], chunk: int, look_ahead: int) -> tuple[list[str], list[str]]:
+def read(model: SpeechModel, waves: Sequence[Tensor], chunking: Chunking) -> tuple[list[str], list[str]]:
     """What CTC and what the decoder writes of some utterances."""
-    sounding = torch.tensor([len(wave) for wave in waves])
-    power = torch.stack([wave.square().mean() for wave in waves])
+    sounding, hop = torch.tensor([len(wave) for wave in waves]), model.config.features.hop
     padded = torch.nn.functional.pad(pad_sequence(list(waves), batch_first=True), (0, TAIL))
     log_power, _ = model.features(padded)
-    frames = scale_frames(log_power, level_gain(power))
-    lengths = (sounding + TAIL) // model.config.features.hop
-    output = model.encoder.encode(frames, lengths, chunk=chunk, look_ahead=look_ahead)
-    rows = zip(output.log_probs, output.lengths.tolist(), strict=True)
-    heard = [model.tokenizer.decode(ctc_greedy(log_probs[:length])) for log_probs, length in rows]
+    output = model.encoder.encode(model.scale(log_power, sounding // hop), (sounding + TAIL) // hop, chunking)
     if model.decoder is None:
-        return heard, []
-    seconds, table = (sounding / RATE).tolist(), model.decoder_pieces
-    written = attention_greedy(model.decoder, table, output.memory, output.lengths, seconds)
-    return heard, [
-        table.decode(settle_repeats(text, table, log_probs[:length], model.tokenizer, spoken).pieces)
-        for text, log_probs, length, spoken in zip(
-            written, output.log_probs, output.lengths.tolist(), seconds, strict=True
-        )
-    ]
+        return ctc_texts(output, model), []
+    return ctc_texts(output, model), decoder_texts(output, model, (sounding / RATE).tolist(), settled=True)
 
 
 def main() -> None:
@@ -85,7 +69,7 @@ def main() -> None:
     if model.decoder is not None:
         model.decoder = quick_copy(model.decoder)
     modes = {
-        mode: (FULL_CONTEXT, 0) if mode == "full" else tuple(model.positions(float(ms)) for ms in mode.split("+"))
+        mode: FULL_CONTEXT if mode == "full" else Chunking(*(model.positions(float(ms)) for ms in mode.split("+")))
         for mode in args.modes.split(",")
     }
     print("WER in %: CTC / decoder")
@@ -95,9 +79,9 @@ def main() -> None:
     for path in args.manifests:
         errors = {(mode, stage): ErrorRate() for mode in modes for stage in ("ctc", "decoder")}
         for texts, waves in batches(Manifest(path), args.limit):
-            for mode, sizes in modes.items():
+            for mode, chunking in modes.items():
                 with torch.inference_mode():
-                    readings = zip(("ctc", "decoder"), read(model, waves, *sizes), strict=True)
+                    readings = zip(("ctc", "decoder"), read(model, waves, chunking), strict=True)
                 for stage, read_texts in readings:
                     errors[mode, stage] += sum(map(error_rate, texts, read_texts), ErrorRate())
         name = f"{path.parent.name}/{path.stem}"

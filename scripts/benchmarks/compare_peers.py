@@ -30,8 +30,8 @@ from asr.nn.features import level_gain
 from asr.nn.speech_model import SpeechModel
 from asr.recognition.recognizer import Recognizer, StreamOptions
 from asr.search.greedy import attention_greedy
-from asr.search.repeats import settle_repeats
 from asr.training.teacher import WINDOW, Teacher
+from asr.training.transcripts import decoder_texts
 
 RATE = 16000
 Transcribe = Callable[[np.ndarray], str]
@@ -65,10 +65,7 @@ def streamed(model: SpeechModel, mode: str = "320+320") -> Transcribe:
         gain = level_gain(sound.square().mean(1))
         padded = torch.nn.functional.pad(sound, (0, RATE // 4))
         output, _ = model(padded, model.start(chunk=chunk, look_ahead=look_ahead, gain=gain), final=True)
-        table = model.decoder_pieces
-        seconds = len(samples) / RATE
-        (text,) = attention_greedy(model.decoder, table, output.memory, None, [seconds])
-        return table.decode(settle_repeats(text, table, output.log_probs[0], model.tokenizer, seconds).pieces)
+        return decoder_texts(output, model, [len(samples) / RATE], settled=True)[0]
 
     return transcribe
 

@@ -26,7 +26,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from asr.errors import AsrError
 from asr.training.config import TrainConfig
 from asr.training.load_config import load_config
-from asr.training.loop import Trainer
+from asr.training.run import SpeechRun
 from asr.training.run_folder import RunFolder
 
 SIZES = {"cpu": 1024, "cuda": 8192}  # rows and columns of the matrices whose product is the peak
@@ -53,7 +53,7 @@ def run(config: TrainConfig, device: torch.device, steps: int, watch: AbstractCo
     with tempfile.TemporaryDirectory() as place:
         folder = RunFolder(Path(place))
         folder.open(resume=False, restart=True)
-        trainer = Trainer(config, folder, device)
+        trainer = SpeechRun(config, folder, device).trainer()
         with watch:
             trainer.run()
         reports = [json.loads(line) for line in folder.log.read_text("utf-8").splitlines()]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import soundfile
 
-from asr.training.sounds import RATE, load_sounds, split_noises
+from asr.training.sounds import RATE, load_noises
 
 
 def main() -> None:
@@ -21,7 +21,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    _, noises = split_noises(load_sounds(arguments.corpora / "noise" / "train.jsonl"))
+    _, noises = load_noises(arguments.corpora)
     for number, noise in enumerate(noises):
         name = noise.text.partition(" - ")[2] or noise.text
         soundfile.write(arguments.out / f"{number:03} {name}.flac", noise.samples, RATE)

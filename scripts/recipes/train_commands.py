@@ -10,8 +10,6 @@ train_gate.py. Noise, level and filters are applied to mel powers, which is fast
 
 from __future__ import annotations
 
-import argparse
-import math
 import random
 from pathlib import Path
 
@@ -26,8 +24,16 @@ from asr.nn.gate import SpeechGate
 from asr.nn.sound_picture import sound_picture
 from asr.nn.vit import VisionTransformer
 from asr.nn.vit_weights import load_vit, save_vit
-from asr.training.classifying import Recipe, count, fit, plot_losses
-from asr.training.sounds import RATE, Sound, load_sounds, speech_positions, split_noises, synthetic_noise
+from asr.training.classifying import count, fit, plot_losses, recipe, training_options
+from asr.training.sounds import (
+    RATE,
+    Sound,
+    load_corpora,
+    load_noises,
+    load_sounds,
+    speech_positions,
+    synthetic_noise,
+)
 
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 OTHER = "other"
@@ -154,24 +160,18 @@ def report(classifier: CommandClassifier, corpora: Path, split: str) -> None:
         print(f"digits ({split}): {percent_right(classifier, digits):.1f} %")
     speech = load_sounds(corpora / f"librispeech-clean/{split}.jsonl", 60)
     print(f"other speech ({split}) in which no word is found: {percent_right(classifier, speech, OTHER):.1f} %")
-    train, test = split_noises(load_sounds(corpora / "noise/train.jsonl"))
+    train, test = load_noises(corpora)
     noises = test if split == "test" else train
     print(f"noises ({split}) in which no word is found: {percent_right(classifier, noises, OTHER):.1f} %")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = training_options(__doc__, steps=2500, rate=1.5e-3, run=False)
     parser.add_argument("corpora", type=Path)
-    parser.add_argument("--run", type=Path, help="folder to write to")
     parser.add_argument("--start", type=Path, help="a classifier to go on from")
     parser.add_argument("--test", type=Path, nargs="?", const=BUILT_IN, help="only measure a trained classifier")
     parser.add_argument("--split", choices=("dev", "test"), default="test")
-    parser.add_argument("--steps", type=int, default=2500)
     parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--learning-rate", type=float, default=1.5e-3)
-    parser.add_argument("--minutes", type=float, default=math.inf, help="end after so much time at the latest")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     if arguments.test:
@@ -179,23 +179,19 @@ def main() -> None:
         return
     if arguments.run is None:
         parser.error("--run or --test is needed")
-    words = [
-        s for name in ("wake-words", "spoken-digits") for s in load_sounds(arguments.corpora / name / "train.jsonl")
-    ]
-    wake = sorted({word.text for word in words} - set(DIGITS))
-    labels = [*wake, *DIGITS, OTHER]
-    other = [
-        s for name, most in OTHER_SPEECH.items() for s in load_sounds(arguments.corpora / name / "train.jsonl", most)
-    ]
-    noises, _ = split_noises(load_sounds(arguments.corpora / "noise" / "train.jsonl"))
+    words = load_corpora(arguments.corpora, dict.fromkeys(("wake-words", "spoken-digits")))
+    labels = [*sorted({word.text for word in words} - set(DIGITS)), *DIGITS, OTHER]
+    other = load_corpora(arguments.corpora, OTHER_SPEECH)
+    noises, _ = load_noises(arguments.corpora)
     clips = Clips(words, other, noises, labels, arguments.seed)
     model = (
         VisionTransformer(COMMANDS) if arguments.start is None else load_vit(arguments.start)[0].requires_grad_(True)
     )
     print(f"{len(words)} recordings of {len(labels) - 1} words, {len(other)} of other speech; {count(model)} weights")
 
-    def loss(logits: Tensor, targets: Tensor) -> Tensor:
-        return F.cross_entropy(logits, targets, label_smoothing=0.05)
+    def loss_of(step: int) -> Tensor:
+        pictures, targets = clips.batch(arguments.batch)
+        return F.cross_entropy(model(pictures), targets, label_smoothing=0.05)
 
     with torch.no_grad():
         dev = Clips(load_sounds(arguments.corpora / "wake-words" / "dev.jsonl"), other[:1], noises[:1], labels, 1)
@@ -203,16 +199,14 @@ def main() -> None:
         pictures, answers = sound_picture(pictures), torch.tensor([label for _, label in dev.words])
 
     @torch.no_grad()
-    def progress(step: int) -> str:
+    def progress() -> str:
         return f"wake words (dev) {100 * float((model(pictures).argmax(1) == answers).float().mean()):.1f} %"
 
-    recipe = Recipe(arguments.steps, arguments.learning_rate, average=0.998, minutes=arguments.minutes)
-    losses = fit(model, lambda step: clips.batch(arguments.batch), loss, recipe, progress)
-    arguments.run.mkdir(parents=True, exist_ok=True)
+    losses = fit(model, loss_of, *recipe(arguments, average=0.998), progress)
     about = f"scripts/recipes/train_commands.py, {arguments.steps} steps"
     save_vit(model, arguments.run / "model", {"labels": labels, "about": about}, pack="float16")
-    plot_losses({"commands": losses}, arguments.run / "loss.png")
-    print(progress(0))
+    plot_losses(losses, arguments.run / "loss.png")
+    print(progress())
     report(CommandClassifier(model, labels, SpeechGate.load()), arguments.corpora, "dev")
 
 

@@ -10,8 +10,6 @@ each class of noise are trained on, the rest is held out for scripts/benchmarks/
 
 from __future__ import annotations
 
-import argparse
-import math
 import random
 from pathlib import Path
 
@@ -23,8 +21,8 @@ from asr.nn.encoder import SUBSAMPLING
 from asr.nn.features import LogMel
 from asr.nn.gate import GATE, SpeechGate
 from asr.nn.vit import VisionTransformer
-from asr.training.classifying import Recipe, count, fit, plot_losses
-from asr.training.sounds import RATE, Sound, load_sounds, speech_positions, split_noises, synthetic_noise
+from asr.training.classifying import count, fit, plot_losses, recipe, training_options
+from asr.training.sounds import RATE, Sound, load_corpora, load_noises, speech_positions, synthetic_noise
 
 CORPORA = {  # how many recordings of each; alike ones need not be many
     "librispeech-clean": 400,
@@ -151,26 +149,16 @@ class Mixer:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = training_options(__doc__, steps=2500, rate=2e-3)
     parser.add_argument("corpora", type=Path, help="folder with the corpora")
-    parser.add_argument("--run", type=Path, required=True, help="folder to write to")
-    parser.add_argument("--steps", type=int, default=2500)
     parser.add_argument("--clips", type=int, default=16, help="in a batch")
     parser.add_argument("--windows", type=int, default=15, help="of each clip")
-    parser.add_argument("--learning-rate", type=float, default=2e-3)
     parser.add_argument("--few", type=int, default=1, help="take only every so many recordings of speech, for a trial")
     parser.add_argument("--start", type=Path, help="a gate to go on from")
-    parser.add_argument("--minutes", type=float, default=math.inf, help="end after so much time at the latest")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    speech = [
-        sound
-        for name, most in CORPORA.items()
-        for sound in load_sounds(arguments.corpora / name / "train.jsonl", most // arguments.few)
-    ]
-    noises, _ = split_noises(load_sounds(arguments.corpora / "noise" / "train.jsonl"))
+    speech = load_corpora(arguments.corpora, {name: most // arguments.few for name, most in CORPORA.items()})
+    noises, _ = load_noises(arguments.corpora)
     mixer = Mixer(speech, noises, arguments.seed)
     hours = sum(len(sound.samples) for sound, _ in mixer.speech) / RATE / 3600
     print(f"{len(mixer.speech)} of {len(speech)} recordings are clean enough ({hours:.1f} h); {len(noises)} noises")
@@ -179,26 +167,14 @@ def main() -> None:
     print(f"{count(gate)} weights")
     weights = torch.tensor(WEIGHTS).repeat_interleave(gate.positions)
 
-    class Judge(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.gate = gate
-
-        def forward(self, windows: Tensor) -> Tensor:
-            return self.gate.judge(windows)
-
-    def loss(logits: Tensor, speech: Tensor) -> Tensor:
-        return F.binary_cross_entropy_with_logits(logits, speech, weight=weights)
-
-    def draw(step: int) -> tuple[Tensor, Tensor]:
+    def loss_of(step: int) -> Tensor:
         with torch.no_grad():
-            return mixer.batch(arguments.clips, arguments.windows, gate)
+            windows, marks = mixer.batch(arguments.clips, arguments.windows, gate)
+        return F.binary_cross_entropy_with_logits(gate.judge(windows), marks, weight=weights)
 
-    recipe = Recipe(arguments.steps, arguments.learning_rate, average=0.998, minutes=arguments.minutes)
-    losses = fit(Judge(), draw, loss, recipe)
-    arguments.run.mkdir(parents=True, exist_ok=True)
+    losses = fit(gate, loss_of, *recipe(arguments, average=0.998))
     gate.save(arguments.run / "gate", f"train_gate.py, {arguments.steps} steps on {hours:.1f} h of speech")
-    plot_losses({"gate": losses}, arguments.run / "loss.png")
+    plot_losses(losses, arguments.run / "loss.png")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 import time
 from dataclasses import replace
@@ -27,7 +26,7 @@ from asr.errors import AsrError
 from asr.nn.vit import SIZES, VisionTransformer, ViTConfig, attention_rollout, token_picture
 from asr.nn.vit_weights import from_timm, save_vit
 from asr.nn.weights import load_weights
-from asr.training.classifying import Recipe, count, fit, plot_losses
+from asr.training.classifying import count, fit, plot_losses, recipe, training_options
 from asr.training.pictures import Pictures, PictureSet, augment, digits, folder
 
 DIGITS = ViTConfig((8, 8), (2, 2), 1, d_model=64, heads=4, inner=128, layers=4, classes=10, dropout=0.1)
@@ -52,17 +51,18 @@ def accuracy(model: nn.Module, pictures: Pictures) -> float:
     return 100 * float((guesses == pictures.labels).float().mean())
 
 
-def train(model: nn.Module, data: PictureSet, recipe: Recipe, batch: int, flip: bool) -> list[float]:
+def train(model: nn.Module, data: PictureSet, options: argparse.Namespace) -> list[float]:
     """Trains on batches that are drawn evenly; returns the losses."""
 
-    def draw(step: int) -> tuple[Tensor, Tensor]:
-        rows = torch.randint(len(data.train.images), (batch,))
-        return augment(data.train.images[rows], flip=flip), data.train.labels[rows]
+    def loss_of(step: int) -> Tensor:
+        rows = torch.randint(len(data.train.images), (options.batch,))
+        pictures = augment(data.train.images[rows], flip=options.flip)
+        return F.cross_entropy(model(pictures), data.train.labels[rows], label_smoothing=0.1)
 
-    def loss(logits: Tensor, labels: Tensor) -> Tensor:
-        return F.cross_entropy(logits, labels, label_smoothing=0.1)
+    def report() -> str:
+        return f"test accuracy {accuracy(model, data.test):.2f} %"
 
-    return fit(model, draw, loss, recipe, lambda step: f"test accuracy {accuracy(model, data.test):.2f} %")
+    return fit(model, loss_of, *recipe(options, average=0.995), report)
 
 
 def draw_attention(model: VisionTransformer, data: PictureSet, path: Path) -> None:
@@ -86,7 +86,7 @@ def draw_attention(model: VisionTransformer, data: PictureSet, path: Path) -> No
     figure.savefig(path, dpi=120)
 
 
-def scaling(data: PictureSet, recipe: Recipe, batch: int, run: Path) -> None:
+def scaling(data: PictureSet, options: argparse.Namespace) -> None:
     """Accuracy of ViT and CNN trained on shares of the data, for the same number of steps: scaling.json and .png."""
     from matplotlib.figure import Figure
 
@@ -97,7 +97,7 @@ def scaling(data: PictureSet, recipe: Recipe, batch: int, run: Path) -> None:
         for name, make in makers.items():
             torch.manual_seed(0)
             model = make()
-            train(model, part, recipe, batch, flip=False)
+            train(model, part, options)
             results[name].append(accuracy(model, data.test))
             print(f"{name} ({count(model)} weights), {len(part.train.labels)} pictures: {results[name][-1]:.2f} %")
     figure = Figure(figsize=(6, 4), layout="constrained")
@@ -107,8 +107,8 @@ def scaling(data: PictureSet, recipe: Recipe, batch: int, run: Path) -> None:
     axes.set(xscale="log", xlabel="% of the training pictures", ylabel="test accuracy (%)")
     axes.set_xticks([100 * share for share in SHARES], [f"{100 * share:.0f}" for share in SHARES])
     axes.legend()
-    figure.savefig(run / "scaling.png", dpi=120)
-    (run / "scaling.json").write_text(json.dumps({"shares": SHARES, **results}, indent=1) + "\n")
+    figure.savefig(options.run / "scaling.png", dpi=120)
+    (options.run / "scaling.json").write_text(json.dumps({"shares": SHARES, **results}, indent=1) + "\n")
 
 
 def build(arguments: argparse.Namespace, data: PictureSet) -> VisionTransformer:
@@ -132,36 +132,29 @@ def build(arguments: argparse.Namespace, data: PictureSet) -> VisionTransformer:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", type=Path, required=True, help="folder to write to")
+    parser = training_options(__doc__, steps=1500, rate=2e-3)
     parser.add_argument("--images", type=Path, help="a folder with a folder of images for each class")
     parser.add_argument("--size", choices=SIZES, default="ti", help="of the transformer, for images")
     parser.add_argument("--image", type=int, default=224, help="side of the images (pixels)")
     parser.add_argument("--start", type=Path, help="timm's weights (safetensors) to fine-tune")
     parser.add_argument("--flip", action="store_true", help="mirrored images mean the same")
-    parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--learning-rate", type=float, default=2e-3)
     parser.add_argument("--scaling", action="store_true", help="compare shares of the data, ViT and CNN (digits)")
-    parser.add_argument("--minutes", type=float, default=math.inf, help="end after so much time at the latest")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(arguments.seed)
     arguments.run.mkdir(parents=True, exist_ok=True)
     data = digits() if arguments.images is None else folder(arguments.images, arguments.image)
-    recipe = Recipe(arguments.steps, arguments.learning_rate, average=0.995, minutes=arguments.minutes)
     if arguments.scaling:
-        scaling(data, recipe, arguments.batch, arguments.run)
+        scaling(data, arguments)
         return
     model = build(arguments, data)
     print(f"{len(data.train.labels)} pictures to train on, {len(data.test.labels)} to test; {count(model)} weights")
     begun = time.monotonic()
-    losses = train(model, data, recipe, arguments.batch, arguments.flip)
+    losses = train(model, data, arguments)
     print(f"test accuracy {accuracy(model, data.test):.2f} % after {time.monotonic() - begun:.0f} s")
     save_vit(model, arguments.run / "model", {"labels": data.names})
-    plot_losses({"ViT": losses}, arguments.run / "loss.png")
+    plot_losses(losses, arguments.run / "loss.png")
     draw_attention(model, data, arguments.run / "attention.png")
 
 

@@ -1,6 +1,5 @@
 """scripts/recipes/train_ctc.py: the CTC branch learns, and nothing else changes."""
 
-import json
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -10,21 +9,20 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.torch import load_file
 
+from asr.nn.encoder import FULL_CONTEXT, Chunking
 from asr.nn.speech_model import SpeechModel
-from tests.training.run_asr import SMALL
+from scripts.recipes.fork_ctc import forked
+from scripts.recipes.train_ctc import HIDDEN_SHARE, STRETCHES, Kept, branch, trunk
+from tests.small import small_encoder
+from tests.training.run_asr import SMALL, logged
 from tests.training.small_runs import make
 from tests.training.words import write_corpus
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "recipes" / "train_ctc.py"
-
-
-@pytest.fixture(autouse=True, scope="module")
-def scripts_importable():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(SCRIPT.parent))
-        yield
+ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "scripts" / "recipes" / "train_ctc.py"
+ENCODER, FORKED = small_encoder(), small_encoder(layers=3, ctc_layers=2, ctc_after=1)
+chunks, aheads = st.integers(1, 7), st.integers(0, 9)
 
 
 def train_ctc(
@@ -67,9 +65,10 @@ def test_only_the_branch_learns_and_kept_batches_are_used_again(corpus, start, t
     settings = [*branch_alone(corpus, start), f"data.dev=[{corpus}]"]
     done = train_ctc(tmp_path, *settings)
     assert done.returncode == 0, done.stderr
-    losses = [json.loads(line)["loss"] for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    losses = [entry["loss"] for entry in logged(tmp_path / "run")]
     assert len(losses) == 60
     assert sum(losses[-6:]) < 0.8 * sum(losses[:6])
+    assert "dev_wer_streaming" in (tmp_path / "run" / "log.jsonl").read_text()
     before = SpeechModel.load(start).encoder.state_dict()
     after = SpeechModel.load(tmp_path / "run" / "model").encoder.state_dict()
     changed = {name for name in before if not torch.allclose(before[name], after[name], atol=1e-3)}
@@ -81,6 +80,19 @@ def test_only_the_branch_learns_and_kept_batches_are_used_again(corpus, start, t
     made = [file.stat().st_mtime_ns for file in kept]
     assert train_ctc(tmp_path, *settings).returncode == 0
     assert [file.stat().st_mtime_ns for file in kept] == made
+
+
+def test_an_interrupted_run_goes_on_with_the_same_losses(corpus, start, tmp_path):
+    """Passes of two batches, with dropout and hidden stretches; what is kept is common to both."""
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    settings = [*branch_alone(corpus, start), "schedule.steps=7", "schedule.decay=constant", "optimiser.ema=0.9"]
+    for folder in (whole, parts):
+        folder.mkdir()
+    assert train_ctc(whole, *settings).returncode == 0
+    assert train_ctc(parts, *settings, "schedule.steps=3").returncode == 0
+    assert [entry["step"] for entry in logged(parts / "run")] == [1, 2, 3]
+    assert train_ctc(parts, *settings, more=["--resume"]).returncode == 0
+    assert [entry["loss"] for entry in logged(parts / "run")] == [entry["loss"] for entry in logged(whole / "run")]
 
 
 def test_a_branch_that_leaves_earlier_learns_in_copies_of_the_blocks_above(corpus, start, tmp_path):
@@ -96,7 +108,7 @@ def test_a_branch_that_leaves_earlier_learns_in_copies_of_the_blocks_above(corpu
     settings = [*branch_alone(corpus, tmp_path / "forked"), "optimiser.muon=1", "optimiser.accumulate=2"]
     done = train_ctc(tmp_path, *settings)
     assert done.returncode == 0, done.stderr
-    losses = [json.loads(line)["loss"] for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    losses = [entry["loss"] for entry in logged(tmp_path / "run")]
     assert len(losses) == 60
     assert sum(losses[-6:]) < 0.8 * sum(losses[:6])
     after = SpeechModel.load(tmp_path / "run" / "model").encoder
@@ -106,6 +118,37 @@ def test_a_branch_that_leaves_earlier_learns_in_copies_of_the_blocks_above(corpu
         for one, other in zip(before.encoder.blocks, after.blocks, strict=True)
     ]
     assert changed == [False] * sizes.layers + [True] * sizes.ctc_layers
+
+
+@given(st.integers(0, 99), st.integers(1, 40), chunks, aheads, st.integers(0, 2))
+def test_a_branch_that_leaves_earlier_begins_by_giving_what_it_gave(seed, positions, chunk, look_ahead, after):
+    torch.manual_seed(seed)
+    x, chunking = torch.randn(1, 3 * positions, 80), Chunking(chunk, look_ahead)
+    other = forked(ENCODER, after)
+    assert len(other.blocks) == len(ENCODER.blocks) + 2 - after
+    taps = range(other.config.layers + 1)
+    output, before = (encoder.encode(x, chunking=chunking, taps=taps) for encoder in (other, ENCODER))
+    torch.testing.assert_close(output.memory, before.memory, atol=1e-5, rtol=0)
+    torch.testing.assert_close(output.log_probs, before.log_probs, atol=1e-5, rtol=0)
+    torch.testing.assert_close(output.taps, before.taps, atol=1e-5, rtol=0)
+
+
+def test_a_branch_cannot_leave_after_blocks_that_it_does_not_pass():
+    with pytest.raises(ValueError, match="after block 1: it can leave earlier, not after 2"):
+        forked(FORKED, 2)
+
+
+@pytest.mark.parametrize("encoder", [ENCODER, FORKED], ids=["in line", "forked"])
+@given(st.lists(st.integers(1, 30), min_size=1, max_size=3), st.integers(0, 99), chunks, aheads, st.booleans())
+def test_trunk_and_branch_are_the_encoder_in_two_parts(encoder, sizes, seed, chunk, look_ahead, full):
+    torch.manual_seed(seed)
+    x, lengths = torch.randn(len(sizes), 3 * max(sizes), 80), torch.tensor([3 * n for n in sizes])
+    chunking = FULL_CONTEXT if full else Chunking(chunk, look_ahead)
+    whole = encoder.encode(x, lengths, chunking)
+    stream, positions = trunk(encoder, x, lengths, chunking)
+    assert positions.tolist() == sizes
+    parts = branch(encoder, stream, positions, max(sizes), chunking)
+    torch.testing.assert_close(parts, whole.log_probs, atol=0, rtol=0)
 
 
 def test_a_fork_after_a_block_that_is_not_there_is_told_in_one_line(start, tmp_path):
@@ -120,9 +163,7 @@ def test_noise_is_to_be_silent_about(corpus, start, tmp_path):
     """Taught nothing but silence over noise, the branch is sure of the blank there."""
     done = train_ctc(tmp_path, *branch_alone(corpus, start), more=["--noise", corpus])
     assert done.returncode == 0, done.stderr
-    from train_ctc import Kept
-
-    kept = Kept(**load_file(tmp_path / "run" / "kept" / "noise-000000.safetensors"))
+    kept = Kept.load(tmp_path / "run" / "kept" / "noise-000000.safetensors")
     assert kept.target_lengths.tolist() == [0] * len(kept.lengths)
     before, after = (float(kept.loss(SpeechModel.load(path), hide=0)) for path in (start, tmp_path / "run" / "model"))
     assert after < 0.5 * before
@@ -140,7 +181,7 @@ def test_what_other_runs_have_kept_is_trained_on(corpus, start, tmp_path):
     also = ["--also", folders[0] / "run"]
     done = train_ctc(folders[1], *settings, "schedule.steps=4", more=also, batches=1)
     assert done.returncode == 0, done.stderr
-    assert "3 batches of speech, 1 of noise" in done.stdout
+    assert "3 batches of speech, 1 of noise" in done.stderr
     refused = train_ctc(folders[1], *settings, more=["--also", corpus.parent])
     assert refused.returncode == 1
     assert refused.stderr.startswith(f"train_ctc: --also {corpus.parent}: nothing is kept there")
@@ -154,8 +195,6 @@ def test_what_other_runs_have_kept_is_trained_on(corpus, start, tmp_path):
     width=st.integers(1, 30),
 )
 def test_a_position_is_hidden_in_all_chunks_that_see_it_or_in_none(batch, chunk, look_ahead, size, width):
-    from train_ctc import HIDDEN_SHARE, STRETCHES, Kept
-
     chunks = -(-size // chunk)
     lengths = torch.full((batch,), size)
     stream = torch.zeros(batch * chunks, chunk + look_ahead, 1)

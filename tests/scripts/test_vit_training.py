@@ -3,6 +3,7 @@
 import random
 import runpy
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +13,17 @@ from torch import nn
 
 from asr.errors import AsrError
 from asr.nn.features import LogMel
+from asr.nn.gate import GATE, SpeechGate
+from asr.nn.vit import VisionTransformer
 from asr.nn.vit_weights import load_vit
+from asr.training import classifying
+from asr.training.classifying import fit
+from asr.training.config import OptimiserConfig, ScheduleConfig
+from asr.training.pictures import augment, digits, folder
+from asr.training.sounds import Sound, speech_positions, split_noises, synthetic_noise
+from scripts.recipes.train_gate import CLIP, Mixer
 
 SCRIPTS = Path(__file__).parents[2] / "scripts" / "recipes"
-
-
-@pytest.fixture(autouse=True)
-def _scripts(monkeypatch):
-    monkeypatch.syspath_prepend(str(SCRIPTS))
 
 
 def speech_like(seconds: float) -> torch.Tensor:
@@ -28,38 +32,36 @@ def speech_like(seconds: float) -> torch.Tensor:
     return (torch.sin(2 * torch.pi * 300 * time) * (time % 1.2 < 0.8) * 0.1) + 1e-4 * torch.randn(len(time))
 
 
-def test_learning_rate_warms_up_and_falls_to_nothing():
-    from asr.training.classifying import Recipe
-
-    recipe = Recipe(100, 1.0, warm_up=0.1)
-    rates = [recipe.rate(recipe.progress(step, 0)) for step in range(101)]
-    assert rates[:10] == sorted(rates[:10])
-    assert max(rates) == pytest.approx(1, abs=1e-3)
-    assert rates[10:] == sorted(rates[10:], reverse=True)
-    assert rates[-1] == pytest.approx(0, abs=1e-6)
-    assert Recipe(100, minutes=2).progress(10, 60) == 0.5
-
-
 def test_fit_learns_and_keeps_the_average():
-    from asr.training.classifying import Recipe, fit
-
     torch.manual_seed(0)
     model = nn.Linear(3, 1)
     x = torch.randn(64, 3)
     y = x @ torch.tensor([[1.0], [-2], [3]])
-    losses = fit(
-        model, lambda step: (x, y), nn.functional.mse_loss, Recipe(300, 0.1, weight_decay=0, average=0.9), None
-    )
+    config = OptimiserConfig(0.1, weight_decay=0, ema=0.9)
+    losses = fit(model, lambda step: nn.functional.mse_loss(model(x), y), config, ScheduleConfig(300, 30, floor=0))
     assert len(losses) == 300
     assert losses[-1] < 1e-2 * losses[0]
     assert nn.functional.mse_loss(model(x), y) < 1e-2 * losses[0]
-    assert fit(model, lambda step: (x, y), nn.functional.mse_loss, Recipe(300, minutes=0.0001)) != losses
+
+
+def test_fit_is_done_when_its_time_is_over_and_its_rate_has_fallen_by_then():
+    model, rates = nn.Linear(1, 1), []
+
+    def loss_of(step):
+        time.sleep(0.01)
+        return model(torch.ones(1, 1)).square().mean()
+
+    real = classifying.learning_rate
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(classifying, "learning_rate", lambda *args: rates.append(real(*args)) or rates[-1])
+        losses = fit(model, loss_of, OptimiserConfig(0.1), ScheduleConfig(10**6, 10**5, floor=0, time_limit=0.5 / 60))
+    assert 5 < len(losses) < 60
+    assert max(rates) == pytest.approx(0.1, abs=0.02)
+    assert rates[-1] < 0.03
 
 
 def test_digits_are_split_into_train_and_test_and_shares_lie_in_each_other():
     pytest.importorskip("sklearn")
-    from asr.training.pictures import digits
-
     data = digits()
     assert (len(data.train.labels), len(data.test.labels)) == (1348, 449)
     tenth, third = data.train.share(0.1), data.train.share(0.3)
@@ -71,8 +73,6 @@ def test_digits_are_split_into_train_and_test_and_shares_lie_in_each_other():
 
 
 def test_augmentation_moves_pictures_a_little():
-    from asr.training.pictures import augment
-
     torch.manual_seed(0)
     images = torch.zeros(20, 1, 16, 16)
     images[:, :, 6:10, 6:10] = 1
@@ -105,8 +105,6 @@ def test_a_run_on_image_folders_writes_a_model_and_plots(tmp_path, monkeypatch, 
 
 def test_folders_without_classes_or_with_broken_images_are_told(tmp_path):
     pytest.importorskip("PIL")
-    from asr.training.pictures import folder
-
     with pytest.raises(AsrError, match="at least two"):
         folder(tmp_path, 32)
     for name in "ab":
@@ -117,8 +115,6 @@ def test_folders_without_classes_or_with_broken_images_are_told(tmp_path):
 
 
 def test_held_out_noises_are_the_last_folds_of_each_class():
-    from asr.training.sounds import Sound, split_noises
-
     noises = [Sound(np.array([i]), text, "noise") for text in "ab" for i in range(10)]
     train, test = split_noises(noises)
     assert [n.samples[0] for n in train] == [*range(6), *range(6)]
@@ -126,8 +122,6 @@ def test_held_out_noises_are_the_last_folds_of_each_class():
 
 
 def test_speech_is_where_a_clean_recording_is_loud():
-    from asr.training.sounds import speech_positions
-
     torch.manual_seed(0)
     features = LogMel().design()
     found = speech_positions(speech_like(3.6), features)
@@ -139,8 +133,6 @@ def test_speech_is_where_a_clean_recording_is_loud():
 
 @pytest.mark.parametrize("seed", range(30))
 def test_synthetic_noises_are_of_unit_level_or_silent(seed):
-    from asr.training.sounds import synthetic_noise
-
     torch.manual_seed(seed)
     noise = synthetic_noise(16000, random.Random(seed))
     assert noise.shape == (16000,)
@@ -148,12 +140,6 @@ def test_synthetic_noises_are_of_unit_level_or_silent(seed):
 
 
 def test_clips_of_the_gate_say_where_their_speech_is():
-    from train_gate import CLIP, Mixer
-
-    from asr.nn.gate import GATE, SpeechGate
-    from asr.nn.vit import VisionTransformer
-    from asr.training.sounds import Sound
-
     noise = (3000 * np.random.default_rng(0).standard_normal(80000)).astype(np.int16)
     speech = (speech_like(5.0) * 32767).numpy().astype(np.int16)
     mixer = Mixer([Sound(speech, "", "x")], [Sound(noise, "", "noise")])

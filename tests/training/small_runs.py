@@ -13,6 +13,7 @@ from asr.nn.speech_model import SpeechModel
 from asr.nn.weights import save_weights
 from asr.training.load_config import load_config
 from asr.training.loop import Trainer
+from asr.training.run import SpeechRun
 from asr.training.run_folder import RunFolder
 from asr.training.teacher import CONFIG, WEIGHTS, Teacher, TeacherConfig
 from tests.small import DECODER
@@ -31,7 +32,7 @@ def make(corpus: Path, folder: Path, *more: str, resume: bool = False) -> Traine
     run = RunFolder(folder)
     run.open(resume=resume, restart=False)
     config = load_config(CONFIGS / "tiny.yaml", [*SMALL, f"data.train=[{corpus}]", "schedule.steps=40", *more])
-    return Trainer(config, run, torch.device("cpu"))
+    return SpeechRun(config, run, torch.device("cpu")).trainer()
 
 
 def make_start(folder: Path, corpus: Path) -> list[str]:
@@ -69,7 +70,7 @@ def prepare(folder: Path, settings: list[str], name: str, *, resume: bool = Fals
     run.open(resume=resume, restart=False)
     path = folder / "empty.yaml"
     path.write_text("data:\n  workers: 0\n")
-    return Trainer(load_config(path, settings), run, torch.device("cpu"))
+    return SpeechRun(load_config(path, settings), run, torch.device("cpu")).trainer()
 
 
 def train(folder: Path, settings: list[str], name: str, *, resume: bool = False) -> Trainer:

@@ -11,7 +11,7 @@ from asr.nn.features import FeatureConfig
 from asr.tokenizer import CtcTokenizer
 from asr.training.batching import BucketedBatches
 from asr.training.config import DataConfig, TokenizerConfig
-from asr.training.data import BatchReader, read_batches
+from asr.training.data import BatchReader, Recordings
 from asr.training.selection import positions_needed, select, target_text
 from asr.training.setup import open_manifests, prepare_tokenizer
 from tests.training.words import RATE, WORDS, write_corpus
@@ -46,10 +46,9 @@ def change(manifest, target, **changes):
 
 
 def test_a_batch_holds_what_the_manifest_says(corpus, tokenizer):
-    selection, reader, plan = make(corpus, tokenizer)
-    batch = next(read_batches(reader, plan, 0))
-    for row, index in enumerate(batch.indices.tolist()):
-        utterance = selection.manifests[0][index]
+    _, reader, plan = make(corpus, tokenizer)
+    batch = next(Recordings(reader, plan).read(0))
+    for row, utterance in enumerate(batch.utterances):
         assert batch.sounding[row] == round(utterance.duration * RATE)
         assert batch.sample_lengths[row] - batch.sounding[row] == DATA.tail_seconds * RATE
         assert not batch.samples[row, batch.sounding[row] :].any()
@@ -62,8 +61,8 @@ def test_a_batch_holds_what_the_manifest_says(corpus, tokenizer):
 @given(first=st.integers(0, 6), epoch=st.integers(0, 3))
 def test_an_epoch_can_be_taken_up_in_the_middle(corpus, tokenizer, first, epoch):
     _, reader, plan = make(corpus, tokenizer)
-    whole = list(read_batches(reader, plan, epoch))
-    rest = list(read_batches(reader, plan, epoch, first))
+    whole = list(Recordings(reader, plan).read(epoch))
+    rest = list(Recordings(reader, plan).read(epoch, first))
     assert [b.number for b in rest] == [b.number for b in whole[first:]]
     for one, other in zip(rest, whole[first:], strict=True):
         assert one.names == other.names
@@ -72,8 +71,8 @@ def test_an_epoch_can_be_taken_up_in_the_middle(corpus, tokenizer, first, epoch)
 
 def test_workers_change_nothing(corpus, tokenizer):
     _, reader, plan = make(corpus, tokenizer)
-    alone = list(read_batches(reader, plan, 0))
-    shared = list(read_batches(reader, plan, 0, workers=2))
+    alone = list(Recordings(reader, plan).read(0))
+    shared = list(Recordings(reader, plan, workers=2).read(0))
     assert [b.names for b in alone] == [b.names for b in shared]
     assert all(torch.equal(a.samples, b.samples) for a, b in zip(alone, shared, strict=True))
 
@@ -118,7 +117,7 @@ def test_audio_that_cannot_be_read_is_skipped_and_named(tmp_path, tokenizer, con
     broken = tmp_path / "02.wav"
     broken.unlink() if content is None else broken.write_bytes(content)
     _, reader, plan = make(manifest, tokenizer)
-    batches = list(read_batches(reader, plan, 0))
+    batches = list(Recordings(reader, plan).read(0))
     skipped = [line for batch in batches for line in batch.skipped]
     assert len(skipped) == 1
     assert "02.wav" in skipped[0]
@@ -128,7 +127,7 @@ def test_audio_that_cannot_be_read_is_skipped_and_named(tmp_path, tokenizer, con
 def test_audio_longer_than_its_manifest_says_is_skipped(corpus, tokenizer):
     changed = change(corpus, corpus.with_name("short.jsonl"), row_5={"duration": 1.0, "text": "mako"})
     _, reader, plan = make(changed, tokenizer)
-    skipped = [line for batch in read_batches(reader, plan, 0) for line in batch.skipped]
+    skipped = [line for batch in Recordings(reader, plan).read(0) for line in batch.skipped]
     assert len(skipped) == 1
     assert "its manifest says 1.0 s" in skipped[0]
 

@@ -6,8 +6,9 @@ import torch
 
 from asr.errors import AsrError, ManifestError
 from asr.nn.speech_model import SpeechModel
-from asr.training import forward, loop
+from asr.training import forward
 from asr.training.load_config import load_config
+from asr.training.run import train
 from tests.training.run_asr import CONFIGS, SMALL, logged
 from tests.training.small_runs import make
 from tests.training.words import write_corpus
@@ -65,9 +66,9 @@ def test_accumulated_batches_give_the_mean_of_their_gradients(corpus, tmp_path, 
         p for name, p in trainer.model.named_parameters() if "norm_memory" not in name
     ]  # CTC has no use for it
     expected = [torch.zeros_like(p) for p in parameters]
-    batches = [trainer.reader[0, number, indices] for number, indices in enumerate(trainer.plan.epoch(0)[:2])]
+    batches = list(trainer.batches.read(0))[:2]
     for batch in batches:
-        trainer.forward.backward(batch, trainer.train_set.utterances(batch.indices.tolist()))
+        trainer.forward.backward(batch)
         for total, p in zip(expected, parameters, strict=True):
             total += p.grad / 2
             p.grad = None
@@ -85,7 +86,7 @@ def test_a_full_disk_ends_the_run_with_one_line(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(SpeechModel, "save", full)
     settings = [*SMALL, f"data.train=[{corpus}]", "schedule.steps=1", "schedule.warmup=1"]
     with pytest.raises(AsrError, match="the run has ended: No space left on device; go on from its last checkpoint"):
-        loop.train(load_config(CONFIGS / "tiny.yaml", settings), tmp_path, torch.device("cpu"))
+        train(load_config(CONFIGS / "tiny.yaml", settings), tmp_path, torch.device("cpu"))
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000001"]
 
 
@@ -97,7 +98,7 @@ def test_bf16_trains(corpus, tmp_path):
 def test_a_run_that_came_to_nothing_does_not_bind_the_next(corpus, tmp_path):
     make(corpus, tmp_path, "tokenizer.pieces=16")
     trainer = make(corpus, tmp_path, "tokenizer.pieces=20", "model.layers=2")
-    assert len(trainer.tokenizer) > 17
+    assert len(trainer.model.tokenizer) > 17
     assert trainer.config.model.layers == 2
 
 

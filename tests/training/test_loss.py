@@ -3,10 +3,10 @@ import random
 import pytest
 import torch
 
-from asr.nn.encoder import EncoderConfig, StreamingEncoder
-from asr.nn.masks import FULL_CONTEXT
+from asr.manifest import Utterance
+from asr.nn.encoder import FULL_CONTEXT, Chunking, EncoderConfig, StreamingEncoder
 from asr.training.augment import MASKED, random_gain, spec_augment
-from asr.training.chunks import draw_chunk, draw_left_context, possible_chunks
+from asr.training.chunks import draw_chunking, possible_chunks
 from asr.training.config import AugmentConfig, ChunkConfig, LossConfig, OptimiserConfig, ScheduleConfig
 from asr.training.data import Batch
 from asr.training.losses import Lesson, consistency_loss, weighted_losses
@@ -18,15 +18,15 @@ SIZES = EncoderConfig(d_model=32, heads=2, inner=64, layers=1, rotary_dim=8, voc
 def batch_of(targets):
     lengths = torch.tensor([len(t) for t in targets])
     padded = torch.nn.utils.rnn.pad_sequence([torch.tensor(t) for t in targets], batch_first=True)
-    none = torch.zeros(len(targets), 0)
-    return Batch(none, lengths, lengths, padded, lengths, lengths, ("a",) * len(targets), (), 0, 0)
+    utterances = (Utterance("a", 1.0, ""),) * len(targets)
+    return Batch(torch.zeros(len(targets), 0), lengths, lengths, padded, lengths, utterances, (), 0, 0)
 
 
-@pytest.mark.parametrize(("chunk", "look_ahead"), [*possible_chunks(ChunkConfig()), (FULL_CONTEXT, 0)])
-def test_loss_and_gradient_are_finite_for_every_chunk(chunk, look_ahead):
+@pytest.mark.parametrize("chunking", [*possible_chunks(ChunkConfig()), FULL_CONTEXT])
+def test_loss_and_gradient_are_finite_for_every_chunk(chunking):
     torch.manual_seed(0)
     encoder = StreamingEncoder(SIZES)
-    output = encoder.encode(torch.randn(3, 150, 80), torch.tensor([150, 90, 31]), chunk=chunk, look_ahead=look_ahead)
+    output = encoder.encode(torch.randn(3, 150, 80), torch.tensor([150, 90, 31]), chunking)
     lesson = Lesson(batch_of([[1, 2, 2, 3], [4, 5], [6]]), output.lengths, LossConfig())
     loss, parts = weighted_losses(lesson, [output])
     loss.backward()
@@ -47,11 +47,11 @@ def test_padding_does_not_change_the_loss():
     encoder = StreamingEncoder(SIZES).eval()
     frames = torch.randn(1, 60, 80)
     padded = torch.cat([frames, torch.randn(1, 60, 80)], 1)
-    for chunk, look_ahead in ((7, 7), (FULL_CONTEXT, 0)):
+    for chunking in (Chunking(7, 7), FULL_CONTEXT):
         alone, inside = (
             weighted_losses(
                 Lesson(batch_of([[1, 2, 3]]), torch.tensor([20]), LossConfig()),
-                [encoder.encode(x, torch.tensor([60]), chunk=chunk, look_ahead=look_ahead)],
+                [encoder.encode(x, torch.tensor([60]), chunking)],
             )[0]
             for x in (frames, padded)
         )
@@ -60,19 +60,19 @@ def test_padding_does_not_change_the_loss():
 
 def test_chunks_are_drawn_within_their_cost_and_full_context_as_often_as_asked():
     config = ChunkConfig(sizes=(3, 13), look_ahead=(0, 7, 13), full_context=0.3, max_cost=2)
-    assert possible_chunks(config) == [(3, 0), (13, 0), (13, 7), (13, 13)]
-    draws = [draw_chunk(config, random.Random(i)) for i in range(3000)]
-    assert {*draws} == {(FULL_CONTEXT, 0), *possible_chunks(config)}
-    assert draws.count((FULL_CONTEXT, 0)) / 3000 == pytest.approx(0.3, abs=0.03)
+    assert possible_chunks(config) == [Chunking(3), Chunking(13), Chunking(13, 7), Chunking(13, 13)]
+    draws = [draw_chunking(config, random.Random(i)) for i in range(3000)]
+    assert {*draws} == {FULL_CONTEXT, *possible_chunks(config)}
+    assert draws.count(FULL_CONTEXT) / 3000 == pytest.approx(0.3, abs=0.03)
 
 
 def test_the_favoured_chunk_comes_as_often_as_asked_and_left_context_is_drawn():
     config = ChunkConfig(sizes=(7,), look_ahead=(0,), full_context=0.5, favoured=(13, 13), favour=0.4)
-    draws = [draw_chunk(config, random.Random(i)) for i in range(3000)]
-    assert draws.count((13, 13)) / 3000 == pytest.approx(0.2, abs=0.03)
+    draws = [draw_chunking(config, random.Random(i)) for i in range(3000)]
+    assert draws.count(Chunking(13, 13)) / 3000 == pytest.approx(0.2, abs=0.03)
     contexts = ChunkConfig(left_context=(50, 250))
-    assert {draw_left_context(contexts, random.Random(i)) for i in range(50)} == {50, 250}
-    assert draw_left_context(ChunkConfig(), random.Random(0)) is None
+    assert {draw_chunking(contexts, random.Random(i)).left_context for i in range(50)} == {50, 250}
+    assert draw_chunking(ChunkConfig(), random.Random(0)).left_context is None
 
 
 def test_masks_are_each_utterances_own_and_inside_of_it():

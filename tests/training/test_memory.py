@@ -19,9 +19,8 @@ EVERYTHING = (
 def gradients(trainer):
     """Loss and gradients of two batches that are accumulated."""
     values = []
-    for number, indices in enumerate(trainer.plan.epoch(0)[:2]):
-        batch = trainer.reader[0, number, indices]
-        values.append(trainer.forward.backward(batch, trainer.train_set.utterances(batch.indices.tolist())))
+    for number, indices in enumerate(trainer.batches.plan.epoch(0)[:2]):
+        values.append(trainer.forward.backward(trainer.batches.reader[0, number, indices]))
     return values, {name: p.grad for name, p in trainer.model.named_parameters() if p.grad is not None}
 
 

@@ -1,6 +1,8 @@
 """Distillation and the decoder's texts: the teacher, what the losses compare, and what a run from a model keeps."""
 
 import json
+import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,8 +10,7 @@ from torch.nn import functional as F
 
 from asr.errors import ConfigError
 from asr.manifest import Utterance
-from asr.nn.encoder import EncoderOutput
-from asr.nn.masks import FULL_CONTEXT
+from asr.nn.encoder import FULL_CONTEXT, Chunking, EncoderOutput
 from asr.nn.speech_model import SpeechModel
 from asr.nn.weights import save_weights
 from asr.search.greedy import attention_greedy
@@ -19,7 +20,7 @@ from asr.training.teacher import CONFIG, DELAY, HOP, WEIGHTS, WINDOW, Teacher
 from asr.training.transcripts import IGNORED, Texts, agrees, as_sentence, as_text, is_written
 from tests.small import DECODER, small_decoder, small_encoder
 from tests.training.run_asr import logged
-from tests.training.small_runs import SIZES, small_teacher, train
+from tests.training.small_runs import SIZES, prepare, small_teacher, train
 
 
 def test_a_teachers_positions_are_as_far_apart_as_the_students_and_padding_changes_nothing():
@@ -42,10 +43,10 @@ def test_a_teacher_is_read_from_its_folder(tmp_path):
     assert torch.equal(Teacher.load(tmp_path)(samples)[0], teacher(samples)[0])
 
 
-def lesson(student, taught, lengths, taught_lengths, config, chunk=FULL_CONTEXT, look_ahead=0):
+def lesson(student, taught, lengths, taught_lengths, config, chunking=FULL_CONTEXT):
     output = EncoderOutput(student, student, lengths, (student,))
     taught = {"teacher": small_teacher(), "taught": (taught,), "taught_lengths": taught_lengths}
-    return Lesson(None, lengths, config, chunk, look_ahead, (1,), **taught), output
+    return Lesson(None, lengths, config, chunking, (1,), **taught), output
 
 
 def distilled(student, taught, lengths, taught_lengths, config, **mask):
@@ -65,13 +66,14 @@ def test_a_student_that_says_the_same_one_position_later_has_learnt_everything()
 
 
 def test_who_sees_little_of_the_future_counts_less():
-    assert visible_future(7, 3, 2, torch.device("cpu")).tolist() == [4, 3, 2, 4, 3, 2, 4]
+    assert visible_future(7, Chunking(3, 2), torch.device("cpu")).tolist() == [4, 3, 2, 4, 3, 2, 4]
     taught = torch.randn(1, 12, 32)
     student = F.pad(taught, (0, 0, DELAY, 0)).clone()
     student[:, 5] = torch.randn(32)  # the last of its chunk of 6
     lengths = torch.tensor([13]), torch.tensor([12])
     heavy, light = (
-        distilled(student, taught, *lengths, LossConfig(taps=(1,), edge=1, edge_weight=w), chunk=6) for w in (1.0, 0.1)
+        distilled(student, taught, *lengths, LossConfig(taps=(1,), edge=1, edge_weight=w), chunking=Chunking(6))
+        for w in (1.0, 0.1)
     )
     assert 0 < light < 0.2 * heavy
 
@@ -95,6 +97,43 @@ def test_the_decoders_loss_is_that_of_writing_piece_by_piece():
     loss.backward()
     assert memory.grad[0].abs().sum() > 0
     assert memory.grad[1, 5:].abs().sum() == 0
+
+
+def written(share: float, taught: torch.Tensor) -> tuple[Lesson, torch.Tensor]:
+    """A lesson in writing for a decoder that reads well over the teacher's memory, of which a row has padding."""
+    torch.manual_seed(0)
+    decoder, lengths = small_decoder(), torch.tensor([9, 5])
+    texts = Texts.build([[5, 6, 7], [8]], DECODER.start, DECODER.end, torch.device("cpu"))
+    own = decoder.score(texts.inputs, taught, lengths).softmax(-1).detach()
+    return Lesson(None, lengths, LossConfig(own_share=share), decoder=decoder, texts=texts, own=own), lengths
+
+
+def loss_over(memory: torch.Tensor, share: float, taught: torch.Tensor) -> torch.Tensor:
+    task, lengths = written(share, taught)
+    return decoder_loss(task, [EncoderOutput(memory, memory, lengths)])
+
+
+def test_who_is_taught_what_the_decoder_says_itself_has_learnt_it_where_its_memory_is_the_teachers():
+    taught = torch.randn(2, 9, 32)
+    memory = taught.clone().requires_grad_()
+    least = loss_over(memory, 1.0, taught)
+    least.backward()
+    assert memory.grad.abs().max() < 1e-5
+    for _ in range(5):
+        other = (taught + 0.3 * torch.randn(2, 9, 32)).requires_grad_()
+        loss = loss_over(other, 1.0, taught)
+        loss.backward()
+        assert loss > least
+        assert other.grad[0].abs().max() > 1e-3
+        assert not other.grad[1, 5:].any()
+
+
+def test_what_the_decoder_says_itself_is_a_share_of_the_target():
+    memory, taught = torch.randn(2, 9, 32), torch.randn(2, 9, 32)
+    texts, own, both = (loss_over(memory, share, taught) for share in (0.0, 1.0, 0.25))
+    assert both.item() == pytest.approx(0.75 * texts.item() + 0.25 * own.item(), rel=1e-5)
+    task, lengths = written(0.0, taught)
+    assert torch.equal(texts, decoder_loss(replace(task, own=None), [EncoderOutput(memory, memory, lengths)]))
 
 
 def test_a_batch_is_transcribed_as_each_row_alone(english):
@@ -138,8 +177,8 @@ def test_what_is_printed_is_taught_as_it_is_and_agreement_is_judged_by_words(eng
 def test_taps_and_the_share_of_ctcs_gradient():
     encoder = small_encoder()
     frames = torch.randn(1, 60, 80)
-    for chunk, look_ahead in ((FULL_CONTEXT, 0), (4, 2)):
-        output = encoder.encode(frames, chunk=chunk, look_ahead=look_ahead, taps=(0, 1, 2))
+    for chunking in (FULL_CONTEXT, Chunking(4, 2)):
+        output = encoder.encode(frames, chunking=chunking, taps=(0, 1, 2))
         assert [tap.shape for tap in output.taps] == [output.memory.shape] * 3
         torch.testing.assert_close(encoder.norm_memory(output.taps[-1]), output.memory)
     gradients = []
@@ -156,8 +195,8 @@ def test_a_shorter_left_context_is_what_a_model_with_less_of_it_sees():
     encoder = small_encoder()
     frames = torch.randn(1, 90, 80)
     short = small_encoder(left_context=5)
-    expected = short.encode(frames, chunk=4, look_ahead=2).memory
-    torch.testing.assert_close(encoder.encode(frames, chunk=4, look_ahead=2, left_context=5).memory, expected)
+    expected = short.encode(frames, chunking=Chunking(4, 2)).memory
+    torch.testing.assert_close(encoder.encode(frames, chunking=Chunking(4, 2, 5)).memory, expected)
 
 
 # ---- a run that goes on from a model ----
@@ -177,6 +216,20 @@ def test_it_learns_all_losses_and_keeps_the_decoder_and_what_is_frozen(started):
         assert torch.equal(weight, frozen[name]) == same or not weight.is_floating_point()
 
 
+def test_what_the_decoder_says_itself_is_what_the_frozen_one_says_over_the_teachers_memory(started):
+    folder, settings = started
+    trainer = prepare(folder, [*settings, "losses.own_share=0.5", "teacher.agreement=null"], "own")
+    teaching, batch = trainer.forward.teaching, next(trainer.batches.read(0))
+    task = teaching.lesson(batch, batch.sample_lengths // 384, FULL_CONTEXT)
+    memory, lengths, _ = teaching._teach(batch)
+    expected = trainer.model.decoder.eval().score(task.texts.inputs, memory, lengths).softmax(-1)
+    torch.testing.assert_close(task.own, expected, atol=0.02, rtol=0)  # products in int8
+    trainer.run()
+    logs = logged(folder / "own")
+    assert all(math.isfinite(entry["losses"]["decoder"]) for entry in logs)
+    assert not any(p.requires_grad for p in trainer.model.decoder.parameters())
+
+
 def test_it_is_resumed_exactly(started):
     folder, settings = started
     whole = train(folder, settings, "whole").model.encoder.state_dict()
@@ -191,6 +244,8 @@ def test_it_is_resumed_exactly(started):
     [
         (["model.d_model=64", "model.heads=2"], "other sizes"),
         (["start=null"], "losses.decoder: needs an attention decoder"),
+        (["losses.own_share=0.5", "losses.decoder=0"], "losses.own_share: needs losses.decoder"),
+        (["losses.own_share=0.5", "losses.distillation=0", "teacher.folder=null"], "losses.own_share: needs"),
         (["teacher.folder=null"], "losses.distillation: needs a teacher"),
         (["losses.ctc=0", "losses.decoder=0", "losses.distillation=0"], "at least one"),
     ],
