@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from asr.audio.resample import StreamResampler
+from asr.audio.samples import Intake, Samples
 from asr.events import Endpoint, Event, Final, Partial, Word
 from asr.nn.encoder import SUBSAMPLING
 from asr.nn.gate import GateTrack, SpeechGate
@@ -82,6 +83,7 @@ class Stream:
         self._endpointer = None if options.endpoint is None else Endpointer(options.endpoint, model.position_seconds)
         self._gate = None if gate is None else GateTrack(gate)
         self._resampler: StreamResampler | None = None
+        self._intake: Intake | None = None
         self._device = model.encoder.ctc.weight.device
         sizes = model.config
         self._log_power = torch.zeros(1, 0, sizes.features.mels, device=self._device)  # of the open utterance
@@ -104,19 +106,22 @@ class Stream:
         """Stream time: how much sound has been accepted."""
         return self._samples / self.model.config.features.sample_rate
 
-    def accept(self, samples: np.ndarray, rate: int) -> list[Event]:
-        """Takes samples `(time,)` or `(time, channels)` in [-1, 1] at `rate` hertz; returns what they bring about.
+    def accept(self, samples: Samples, rate: float) -> list[Event]:
+        """Takes samples at `rate` hertz, an array or a tensor of any usual type and layout (see
+        `asr.audio.samples.as_array`); returns what they bring about.
 
         Raises:
+            AudioError: these are no samples, or it is no sample rate.
             ValueError: the stream is finished, or the rate has changed.
         """
         with self._lock:
             if self._finished:
                 raise ValueError("this stream is finished: open another one")
             begun = time.perf_counter()
-            events = self._feed(self._resample(np.asarray(samples, np.float32), rate))
+            mono = self._take_in(samples, rate)
+            events = self._feed(self._resampler(mono))
             took = time.perf_counter() - begun
-            if self._pace is not None and not self._pace.keeps_up(len(samples) / rate, took):
+            if self._pace is not None and not self._pace.keeps_up(len(mono) / rate, took):
                 self._fall_back()
             return events
 
@@ -135,15 +140,14 @@ class Stream:
             self._samples, self._finished = real, True
             return events
 
-    def _resample(self, samples: np.ndarray, rate: int) -> np.ndarray:
-        if samples.ndim == 2:
-            samples = samples.mean(1)
-        wanted = self.model.config.features.sample_rate
+    def _take_in(self, samples: Samples, rate: float) -> np.ndarray:
+        """Clean mono samples at `rate`, with which the resampler goes on."""
         if self._resampler is None:
-            self._resampler = StreamResampler(rate, wanted)
+            self._resampler = StreamResampler(rate, self.model.config.features.sample_rate)
+            self._intake = Intake(rate, self._warn)
         elif self._resampler.source_rate != rate:
             raise ValueError(f"the stream began at {self._resampler.source_rate} Hz and goes on at {rate} Hz")
-        return self._resampler(samples)
+        return self._intake(samples)
 
     def _feed(self, samples: np.ndarray) -> list[Event]:
         """Goes on by samples at the model's rate: no more at once than a chunk, so that blocks of any size give the
