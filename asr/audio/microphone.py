@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from asr.audio.resample import StreamResampler
+from asr.audio.samples import Intake
 from asr.errors import MicrophoneError
 
 if TYPE_CHECKING:
@@ -23,12 +24,22 @@ BLOCK = 0.02  # s of sound that PortAudio hands over at a time
 QUEUE = 10.0  # s of sound that wait for the recogniser at most
 JOINED = 0.5  # s of waiting sound that are handed over at once at most
 MUTED = 3.0  # s of exact zeros after which a microphone counts as muted
-STALLED = 5.0  # s without a block after which a device counts as gone, though PortAudio has not said so
-GAP = 2.0  # s of silence that stand for the time without the device, so that utterances end there
+STALLED = 1.5  # s without a block after which a device counts as gone, though PortAudio has not said so
+GAP = 2.0  # s of silence that stand for lost sound at most, so that utterances end there; the clock skips the rest
+TELL_AGAIN = 10.0  # s between two lines about lost sound
 RETRY = 1.0  # s between two attempts to open a device that is gone
 SERVER_CHANNELS = 32  # devices with so many are sound servers, which mix down by themselves
 SERVER_LATENCY = "30"  # ms; PulseAudio hands sound over 2 s late to programs that ask for no latency
-COMMON_RATES = (48000, 44100, 16000)  # hertz, tried when a device refuses its own default
+COMMON_RATES = (
+    48000,
+    44100,
+    16000,
+    32000,
+    24000,
+    22050,
+    96000,
+    8000,
+)  # hertz, tried when a device refuses its own default
 
 _BAD_CHANNELS, _BAD_RATE, _UNAVAILABLE = -9998, -9997, -9985  # PaErrorCode
 
@@ -139,8 +150,9 @@ def _by_name(inputs: list[InputDevice], query: str) -> list[InputDevice]:
 class Microphone:
     """A device being listened to: iterate over it for blocks `(samples,)`, float32 mono at `sample_rate`.
 
-    The blocks end after `stop`. A device that goes away is waited for and opened again under the same name; 2 s of
-    silence stand for the gap. Needs the process's PortAudio for itself: it looks for devices only when it starts.
+    The blocks end after `stop`. A device that goes away is waited for and opened again under the same name. Where sound
+    is lost, by that or because recognition is behind, there is silence, at most 2 s of it. Needs the process's
+    PortAudio for itself: it looks for devices only when it starts.
 
     Args:
         query: see `find_input`.
@@ -151,6 +163,7 @@ class Microphone:
         sample_rate: the device's own (hertz).
         statistics: what was lost and what is waiting.
         level: root mean square of the newest block, 0 to 1.
+        skipped: time in the blocks (seconds) at which lost sound is longer than the silence for it, and by how much.
 
     Raises:
         MicrophoneError: no such device, or, on entering, it is in use or cannot be opened.
@@ -163,7 +176,11 @@ class Microphone:
         self.name, self.sample_rate = self._device.name, self._device.rate
         self.statistics = Statistics()
         self.level = 0.0
-        self._queue: deque[np.ndarray] = deque()
+        self.skipped: list[tuple[float, float]] = []
+        self._given = 0.0  # s in the blocks so far
+        self._queue: deque[tuple[float, np.ndarray]] = deque()  # blocks, each with the seconds that are lost before it
+        self._troubles: deque[str] = deque()  # lines from the capturing thread
+        self._told_loss = -TELL_AGAIN
         self._waiting = 0  # samples in the queue
         self._arrived = threading.Condition()
         self._stream = None
@@ -171,6 +188,7 @@ class Microphone:
         self._resampler: StreamResampler | None = None
         self._last_block = 0.0  # time.monotonic() of the newest block
         self._zeros = 0.0  # s of exact zeros up to now
+        self._gone_since = 0.0
         self._told_muted = self._gone = self._stopped = False
 
     def __enter__(self) -> Microphone:
@@ -189,56 +207,89 @@ class Microphone:
         while True:
             if self._stopped:
                 self._close()
-            block = self._next()
+            lost, block = self._next()
+            while self._troubles:
+                self._warn(self._troubles.popleft())
             if block is not None:
                 if self._gone:
                     self._gone = False
                     self._warn(f"{self.name} is back")
+                    length = len(block) / self._stream_rate
+                    self._skip(time.monotonic() - self._gone_since - length - GAP)
+                if lost:
+                    yield self._silence(min(lost, GAP))
+                    self._skip(lost - GAP)
                 self._watch_zeros(block)
-                yield block if self._resampler is None else self._resampler(block)
+                yield self._counted(block if self._resampler is None else self._resampler(block))
             elif self._stopped:
                 return
             elif self._is_gone():
                 if not self._gone:
                     self._tell_gone()
-                    yield np.zeros(round(GAP * self.sample_rate), np.float32)
+                    yield self._silence(GAP)
                 self._open_again()
+
+    def _silence(self, seconds: float) -> np.ndarray:
+        return self._counted(np.zeros(round(seconds * self.sample_rate), np.float32))
+
+    def _counted(self, block: np.ndarray) -> np.ndarray:
+        self._given += len(block) / self.sample_rate
+        return block
+
+    def _skip(self, seconds: float) -> None:
+        """The clock goes on by that much more than the blocks do."""
+        if seconds > 0:
+            self.skipped.append((self._given, seconds))
 
     def _capture(self, data: np.ndarray, frames: int, when: object, status: object) -> None:
         """PortAudio's callback: takes `(samples, channels)`."""
-        block = data.mean(1) if data.shape[1] > 1 else data[:, 0].copy()
+        block = self._intake(data.copy())
         self.level = float(np.sqrt(np.mean(np.square(block)))) if frames else 0.0
-        self._last_block = time.monotonic()
-        statistics = self.statistics
+        now, statistics, lost = time.monotonic(), self.statistics, 0.0
         with self._arrived:
             if status.input_overflow:
                 statistics.overflows += 1
-            self._queue.append(block)
+                lost = max(0.0, now - self._last_block - frames / self._stream_rate)
+                self._tell_loss(f"the sound system lost sound, about {lost:.1f} s, before it was handed over")
+            self._last_block = now
+            self._queue.append((lost, block))
             self._waiting += frames
             while self._waiting > QUEUE * self._stream_rate:
-                dropped = len(self._queue.popleft())
-                self._waiting -= dropped
+                before, dropped = self._queue.popleft()
+                seconds = len(dropped) / self._stream_rate
+                after, first = self._queue[0]
+                self._queue[0] = before + seconds + after, first
+                self._waiting -= len(dropped)
                 statistics.dropped_blocks += 1
-                statistics.dropped_seconds += dropped / self._stream_rate
+                statistics.dropped_seconds += seconds
+                self._tell_loss("recognition does not keep up: sound is being dropped")
             self._measure_lag()
             self._arrived.notify()
+
+    def _tell_loss(self, line: str) -> None:
+        if time.monotonic() - self._told_loss >= TELL_AGAIN:
+            self._told_loss = time.monotonic()
+            self._troubles.append(line)
 
     def _measure_lag(self) -> None:
         self.statistics.lag = self._waiting / self._stream_rate
         self.statistics.most_lag = max(self.statistics.most_lag, self.statistics.lag)
 
-    def _next(self) -> np.ndarray | None:
-        """What is waiting, joined to one block; None when nothing comes within a tenth of a second."""
+    def _next(self) -> tuple[float, np.ndarray | None]:
+        """What is waiting up to the next loss, joined to one block, and the seconds lost before it; None when nothing
+        comes within a tenth of a second."""
         with self._arrived:
             if not self._queue:
                 self._arrived.wait(0.1)
-            blocks, samples = [], 0
-            while self._queue and samples < JOINED * self._stream_rate:
-                blocks.append(self._queue.popleft())
-                samples += len(blocks[-1])
+            lost, blocks, samples = 0.0, [], 0
+            while self._queue and samples < JOINED * self._stream_rate and not (blocks and self._queue[0][0]):
+                before, block = self._queue.popleft()
+                lost += before
+                blocks.append(block)
+                samples += len(block)
             self._waiting -= samples
             self._measure_lag()
-        return np.concatenate(blocks) if blocks else None
+        return lost, np.concatenate(blocks) if blocks else None
 
     def _watch_zeros(self, block: np.ndarray) -> None:
         self._zeros = 0.0 if block.any() else self._zeros + len(block) / self._stream_rate
@@ -250,7 +301,7 @@ class Microphone:
         return not self._stream.active or time.monotonic() - self._last_block > STALLED
 
     def _tell_gone(self) -> None:
-        self._gone = True
+        self._gone, self._gone_since = True, self._last_block
         self.statistics.unplugged += 1
         self.level = 0.0
         self._warn(f"{self.name} is gone: waiting for it to come back")
@@ -278,6 +329,7 @@ class Microphone:
         attempts = [(rate, channels) for rate in rates for channels in dict.fromkeys((most, 2, 1))]
         for rate, channels in attempts:
             self._stream_rate = rate
+            self._intake = Intake(rate, lambda line: self._troubles.append(f"{self.name}: {line}"))
             self._last_block = time.monotonic()
             try:
                 self._stream = sounddevice.InputStream(
