@@ -3,6 +3,7 @@
 import re
 import unicodedata
 
+DIGIT_LETTERS = 4  # a digit is spoken as a word of about four letters
 _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _APOSTROPHES = str.maketrans(dict.fromkeys("’‘ʼ‛′`´＇", "'"))
 _SPELLING = str.maketrans(
@@ -26,6 +27,11 @@ def normalise(text: str) -> str:
     text = re.sub(r"'+", "'", text)
     text = re.sub(r"(?<![a-z])'|'(?![a-z])", "", text)
     return " ".join(text.split())
+
+
+def letter_count(text: str) -> int:
+    """Letters of a text, a digit counting as a spoken word."""
+    return sum(DIGIT_LETTERS if character.isdigit() else character.isalpha() for character in text)
 
 
 def _as_word(character: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from asr.errors import ModelError
 from asr.files import write_whole
+from asr.text import letter_count
 
 SPACE = "\u2581"  # how SentencePiece writes a space
 
@@ -88,6 +89,7 @@ class PieceTable:
     def __init__(self, pieces: Sequence[str]) -> None:
         self.pieces = list(pieces)
         self._bytes = defaultdict(bytes, enumerate(map(_piece_bytes, self.pieces)))
+        self._letters: dict[int, int] = {}
 
     @cached_property
     def _ids(self) -> dict[str, int]:
@@ -128,6 +130,12 @@ class PieceTable:
             for symbol in symbols
         )
         return [piece for pieces in spelled for piece in pieces]
+
+    def letters(self, piece: int) -> int:
+        """How many letters a piece has, a digit counting as a spoken word."""
+        if piece not in self._letters:
+            self._letters[piece] = letter_count(self.decode([piece]))
+        return self._letters[piece]
 
     def starts_word(self, piece: int) -> bool:
         """Whether a piece begins with a space."""

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from asr.errors import ConfigError
 from asr.events import Word
-from asr.nn.features import level_gain, scale_frames
-from asr.nn.gate import GateTrack, SpeechGate
+from asr.nn.gate import SpeechGate
 from asr.nn.positions import relative_bucket
 from asr.nn.speech_model import SpeechModel
 from asr.recognition.recognizer import Recognizer
+from asr.recognition.track import GateTrack
 
 FURTHEST = 400  # positions either way over which the relative bias is shown: it has no more to say beyond
 
@@ -72,11 +72,10 @@ def inspect_samples(
         raise ConfigError(f"layer {layer}: this encoder has layers 1 to {layers}")
     if not 0 <= head <= heads:
         raise ConfigError(f"head {head}: this encoder has heads 1 to {heads}, and 0 stands for the mean of all")
-    log_power, _ = model.features(samples[None].to(model.encoder.ctc.weight.device))
+    log_power, _ = model.features(samples[None].to(model.device))
     if log_power.shape[1] < 3:
         raise ConfigError("too short to inspect: a tenth of a second is needed")
-    frames = scale_frames(log_power, level_gain(model.features.mean_square(log_power).mean(1)))
-    output = model.encoder.encode(frames, taps=(model.config.encoder.read_by(layer),))
+    output = model.encode(log_power, taps=(model.config.encoder.read_by(layer),))
     positions = output.log_probs.shape[1]
     track = GateTrack(gate)
     track.accept(log_power.to(gate.vit.token.device))
@@ -88,7 +87,7 @@ def inspect_samples(
     return Inspection(
         start,
         model.position_seconds,
-        frames[0].cpu(),
+        model.scale(log_power)[0].cpu(),
         tuple(words),
         track.between(0, positions).cpu(),
         output.log_probs[0].exp().cpu(),

@@ -14,7 +14,7 @@ LONG_SECONDS = 60.0  # a recording beyond this is decoded alone, as a stream
 
 
 class Sound:
-    """A recording in blocks of `block` seconds, read up to where it is known to be long.
+    """A recording, read up to where it is known to be long.
 
     Takes over the file: it is closed when all has been read, on leaving, or where it cannot be read.
 
@@ -29,16 +29,16 @@ class Sound:
         AudioError: nothing in it can be read.
     """
 
-    def __init__(self, file: AudioFile, block: float) -> None:
+    def __init__(self, file: AudioFile) -> None:
         try:
-            self._read(file, block)
+            self._read(file)
         except BaseException:
             file.close()
             raise
 
-    def _read(self, file: AudioFile, block: float) -> None:
+    def _read(self, file: AudioFile) -> None:
         self._file, self.separate, self.tracks = file, file.separate, []
-        self._blocks = file.blocks(block)
+        self._blocks = file.blocks()
         self._start: list[np.ndarray] = []
         self.seconds = 0.0
         for samples in self._blocks:

@@ -17,7 +17,7 @@ from asr.jobs.plan import Task
 from asr.jobs.sound import Sound
 from asr.nn.device import usable_device
 from asr.recognition.recognizer import RECORDED, Recognizer, StreamOptions
-from asr.recognition.together import block_seconds, decode_channels, decode_together
+from asr.recognition.together import decode_long, decode_together
 
 READERS, READ_AHEAD = 2, 6  # threads that decode sound, and recordings that wait for the model
 TOGETHER, TOGETHER_SECONDS = 16, 300  # recordings in a batch, and how much sound
@@ -114,13 +114,12 @@ class Worker:
                 yield first, future.result()
 
     def _open(self, task: Task) -> Sound | Outcome:
-        block = block_seconds(self.recognizer.model, self.settings.options)
         try:
             if task.input.error is not None:
                 raise AsrError(f"{task.input.name}: {task.input.error}")
             settings = self.settings
             kind = {"separate": settings.separate, "track": settings.track, "raw": settings.raw}
-            return Sound(AudioFile(task.input.open(), self.recognizer.sample_rate, **kind), block)
+            return Sound(AudioFile(task.input.open(), self.recognizer.sample_rate, **kind))
         except Exception as error:
             return _failure(task, error)
 
@@ -133,7 +132,7 @@ class Worker:
 
     def _decode_long(self, task: Task, sound: Sound) -> Outcome:
         with sound:
-            events = list(decode_channels(self.recognizer, sound.blocks(), self.settings.options, sound.separate))
+            events = list(decode_long(self.recognizer, sound.blocks(), self.settings.options, sound.separate))
         return self._finished(task, sound, events)
 
     def _decode_gathered(self, gathered: Sequence[tuple[Task, Sound]]) -> Iterator[Outcome]:

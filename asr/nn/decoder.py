@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,7 @@ from asr.nn.attention import KeyValueCache
 from asr.nn.int8 import Int8Linear, to_int8
 from asr.nn.masks import causal_mask, padding_mask
 from asr.nn.positions import Rotary
+from asr.nn.states import select_rows
 from asr.nn.transformer import Block
 
 
@@ -48,10 +50,12 @@ class DecoderConfig:
 class DecoderState:
     """What has been written, and the memory that is read.
 
+    Rows are texts. Several texts of one utterance (beams) follow each other and share its memory.
+
     Attributes:
-        cache: self-attention keys and values of the pieces so far.
-        memory: for each layer, projected keys and values `(batch, heads, positions, d_k)`.
-        memory_mask: `(batch, 1, 1, positions)`, True = not padding; None = no padding.
+        cache: self-attention keys and values of the pieces so far, of each row.
+        memory: for each layer, projected keys and values `(utterances, heads, positions, d_k)`.
+        memory_mask: `(utterances, 1, 1, positions)`, True = not padding; None = no padding.
         written: pieces in the cache.
     """
 
@@ -59,6 +63,28 @@ class DecoderState:
     memory: list[tuple[Tensor, Tensor]]
     memory_mask: Tensor | None
     written: int = 0
+
+    @property
+    def rows(self) -> int:
+        """How many texts."""
+        return self.cache.keys.shape[0]
+
+    def select(self, rows: Sequence[int]) -> DecoderState:
+        """A copy with these rows, in this order; a row may come several times, or not at all.
+
+        Those of one utterance follow each other, as many of each utterance that stays. Its memory is not copied where
+        all stay.
+        """
+        utterances = len(self.memory[0][0])
+        beams = self.rows // utterances
+        stay = list(dict.fromkeys(row // beams for row in rows))
+        if [row // beams for row in rows] != [one for one in stay for _ in range(len(rows) // len(stay))]:
+            raise ValueError(f"rows {list(rows)}: each utterance must have as many, one after the other")
+        memory, mask = self.memory, self.memory_mask
+        if stay != list(range(utterances)):
+            memory = [(k[stay], v[stay]) for k, v in memory]
+            mask = None if mask is None else mask[stay]
+        return replace(self, cache=select_rows(self.cache, rows), memory=memory, memory_mask=mask)
 
     def truncate(self, length: int) -> None:
         """Takes back all pieces from `length` on."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,9 @@ from asr.errors import ModelError
 from asr.files import write_whole
 from asr.nn.decoder import AttentionDecoder, DecoderConfig
 from asr.nn.encoder import SUBSAMPLING, EncoderConfig, EncoderOutput, EncoderState, StreamingEncoder, next_window
-from asr.nn.features import FeatureConfig, LogMel, LogMelState, scale_frames
-from asr.nn.level import LevelState, follow_level
+from asr.nn.features import FeatureConfig, LogMel, LogMelState, level_gain, scale_frames
+from asr.nn.level import LevelState, follow_level, loud_from
+from asr.nn.masks import padding_mask
 from asr.nn.weights import MODELS, halve_all, load_weights, quantise_all, save_weights
 from asr.tokenizer import CtcTokenizer, PieceTable
 
@@ -89,15 +90,33 @@ class ModelState:
         self.encoder.reset(rows)
 
 
-@dataclass
-class StreamOutput(EncoderOutput):
-    """An encoder's output and the log10 power frames `(batch, time, mels)` that arrived in the same call."""
+@dataclass(frozen=True)
+class Chunk:
+    """What the model makes of one chunk of its rows.
 
-    log_power: Tensor = field(kw_only=True)
+    Attributes:
+        log_power: `(batch, frames, mels)` log10 power, the chunk's own frames.
+        memory: `(batch, positions, d_model)`, for the attention decoder.
+        log_probs: `(batch, positions, vocabulary)`, CTC; no positions where it was not asked for.
+        loud_from: `(batch,)` the mean square from which on a sound stands out, given all that was heard so far.
+    """
+
+    log_power: Tensor
+    memory: Tensor
+    log_probs: Tensor
+    loud_from: Tensor
+
+    def row(self, index: int) -> Chunk:
+        """One row alone, `(1, ...)`."""
+        return Chunk(*(getattr(self, f.name)[index : index + 1] for f in fields(self)))
 
 
 class SpeechModel(nn.Module):
-    """Samples -> memory and CTC log-probabilities, with the attention decoder that reads the memory."""
+    """Samples -> memory and CTC log-probabilities, with the attention decoder that reads the memory.
+
+    Frames of log10 power (`features`) go into `advance`, chunk by chunk as a stream, or into `encode`, whole utterances
+    with full context.
+    """
 
     def __init__(self, config: ModelConfig, tokenizer: CtcTokenizer, decoder_pieces: PieceTable | None = None) -> None:
         super().__init__()
@@ -107,9 +126,19 @@ class SpeechModel(nn.Module):
         self.decoder = None if config.decoder is None else AttentionDecoder(config.decoder)
 
     @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return self.encoder.ctc.weight.device
+
+    @property
     def position_seconds(self) -> float:
         """How long one encoder position is."""
         return self.config.features.hop * SUBSAMPLING / self.config.features.sample_rate
+
+    @property
+    def position_samples(self) -> int:
+        """How many samples one encoder position is."""
+        return self.config.features.hop * SUBSAMPLING
 
     def positions(self, milliseconds: float) -> int:
         """Milliseconds rounded to whole positions."""
@@ -132,42 +161,72 @@ class SpeechModel(nn.Module):
             look_ahead,
         )
 
+    def advance(
+        self, log_power: Tensor, state: ModelState, *, final: bool = False, ctc: bool = True
+    ) -> tuple[list[Chunk], ModelState]:
+        """Further frames `(batch, time, mels)` of log10 power -> the chunks that they complete.
+
+        `final` flushes what is pending; without `ctc` there is only the memory. The state passed in is consumed.
+        """
+        pending, level, inner = torch.cat([state.pending, log_power], 1), state.level, state.encoder
+        chunks = []
+        while (window := next_window(pending.shape[1], state.chunk, state.look_ahead, final))[1]:
+            size, own = (positions * SUBSAMPLING for positions in window)
+            frames = pending[:, :size]
+            followed, level = follow_level(self.features.mean_square(frames), own, level)
+            scaled = scale_frames(frames, followed if state.gain is None else state.gain)
+            output, inner = self.encoder(scaled, inner, window[1], ctc=ctc)
+            chunks.append(Chunk(frames[:, :own], output.memory, output.log_probs, loud_from(level)))
+            pending = pending[:, own:]
+        pending = pending[:, :0] if final else pending
+        return chunks, replace(state, pending=pending, level=level, encoder=inner)
+
     def forward(
         self, samples: Tensor, state: ModelState | None = None, *, final: bool = False, ctc: bool = True
-    ) -> tuple[StreamOutput, ModelState]:
-        """Samples `(batch, time)` -> what the chunks that they complete say; `final` flushes what is pending.
-
-        Without `ctc` there is only the memory. The state that is passed in is consumed.
-        """
+    ) -> tuple[EncoderOutput, ModelState]:
+        """Samples `(batch, time)` -> what the chunks that they complete say, as `advance` of their frames."""
         state = self.start(samples.shape[0]) if state is None else state
         log_power, features = self.features(samples, state.features)
-        pending = torch.cat([state.pending, log_power], 1)
-        level, inner = state.level, state.encoder
-        memory, log_probs = [], []
-        while True:
-            window, own = next_window(pending.shape[1], state.chunk, state.look_ahead, final)
-            if not own:
-                break
-            frames = pending[:, : window * SUBSAMPLING]
-            followed, level = follow_level(self.features.mean_square(frames), own * SUBSAMPLING, level)
-            gain = followed if state.gain is None else state.gain
-            output, inner = self.encoder(scale_frames(frames, gain), inner, own, ctc=ctc)
-            memory.append(output.memory)
-            log_probs.append(output.log_probs)
-            pending = pending[:, own * SUBSAMPLING :]
-        if final:
-            pending, features = pending[:, :0], self.features.start(samples.shape[0])
-        return (
-            self._output(memory, log_probs, log_power),
-            replace(state, features=features, pending=pending, level=level, encoder=inner),
+        chunks, state = self.advance(log_power, state, final=final, ctc=ctc)
+        batch, c = samples.shape[0], self.config.encoder
+        memory = torch.cat([log_power.new_zeros(batch, 0, c.d_model), *(chunk.memory for chunk in chunks)], 1)
+        log_probs = torch.cat([log_power.new_zeros(batch, 0, c.vocabulary), *(chunk.log_probs for chunk in chunks)], 1)
+        features = self.features.start(batch) if final else features
+        return EncoderOutput(memory, log_probs, torch.full((batch,), memory.shape[1])), replace(
+            state, features=features
         )
 
-    def _output(self, memory: list[Tensor], log_probs: list[Tensor], log_power: Tensor) -> StreamOutput:
-        like, batch, c = self.encoder.ctc.weight, log_power.shape[0], self.config.encoder
-        joined = torch.cat([like.new_zeros(batch, 0, c.d_model), *memory], 1)
-        posteriors = torch.cat([like.new_zeros(batch, 0, c.vocabulary), *log_probs], 1)
-        lengths = torch.full((batch,), joined.shape[1])
-        return StreamOutput(joined, posteriors, lengths, log_power=log_power)
+    def scale(self, log_power: Tensor, sounding: Tensor | None = None, gain: Tensor | float = 1.0) -> Tensor:
+        """Utterances `(batch, time, mels)` of log10 power at the level that the encoder expects.
+
+        Args:
+            log_power: padded.
+            sounding: `(batch,)` leading frames of each on which its level is measured; default: all.
+            gain: a further one, a number or `(batch,)`.
+        """
+        power = self.features.mean_square(log_power)
+        if sounding is None:
+            return scale_frames(log_power, level_gain(power.mean(1)) * gain)
+        inside = padding_mask(sounding, power.shape[1])
+        return scale_frames(log_power, level_gain((power * inside).sum(1) / inside.sum(1).clamp(min=1)) * gain)
+
+    def encode(
+        self,
+        log_power: Tensor,
+        sounding: Tensor | None = None,
+        lengths: Tensor | None = None,
+        *,
+        taps: Sequence[int] = (),
+    ) -> EncoderOutput:
+        """Whole utterances, each at its own level and with full context.
+
+        Args:
+            log_power: `(batch, time, mels)`, padded.
+            sounding: as in `scale`.
+            lengths: `(batch,)` frames that are no padding; default: all.
+            taps: as in `StreamingEncoder.encode`.
+        """
+        return self.encoder.encode(self.scale(log_power, sounding), lengths, taps=taps)
 
     # ---- on disk ----
 

@@ -85,7 +85,7 @@ class Block(nn.Module):
         `MultiHeadAttention.forward`.
 
         `bucket` holds the relative-bias buckets (`RelativeBias.forward`); `memory` and `memory_mask` go to the
-        cross-attention.
+        cross-attention; of a memory that has fewer rows than `x`, equally many rows that follow each other read one.
         """
         attended = self.att(
             self.norm_att(x),
@@ -99,5 +99,7 @@ class Block(nn.Module):
         )
         x = x[:, :queries] + self.dropout(attended)
         if memory is not None:
-            x = x + self.dropout(self.cross(self.norm_cross(x), memory=memory, mask=memory_mask))
+            # Rows that share a memory follow each other: they read it as one longer row.
+            read = self.norm_cross(x).reshape(len(memory[0]), -1, x.shape[-1])
+            x = x + self.dropout(self.cross(read, memory=memory, mask=memory_mask).view_as(x))
         return x + self.dropout(self.ff(self.norm_ff(x)))

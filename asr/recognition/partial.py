@@ -20,6 +20,7 @@ hypothesis already and that CTC does not hear again, or more letters than CTC ca
 
 from __future__ import annotations
 
+import math
 from itertools import dropwhile, takewhile
 from typing import Protocol
 
@@ -29,16 +30,18 @@ from torch import Tensor
 from asr.nn.decoder import DecoderState
 from asr.nn.speech_model import SpeechModel
 from asr.search.alignment import align_words
-from asr.search.draft import DraftedSteps
-from asr.search.greedy import PIECES_PER_SECOND, WITNESSED, ctc_greedy, letter_count
-from asr.text import normalise
+from asr.search.ctc import ctc_greedy
+from asr.search.greedy import write
+from asr.search.hypothesis import Hypothesis
+from asr.search.rules import REPEATED, Longest, MostLetters, NoEarlyEnd, NoRepeats
+from asr.search.steps import DraftedSteps
+from asr.text import letter_count
 
 AGREEMENT = 4  # updates in a row that must have a piece in common for it to be stable
 SURE = 0.7  # probability that each piece of the last word must have for it to be shown at once
 SURE_UNHEARD = 0.9  # of a word that CTC does not hear
 UNHEARD = 0.01  # mean posterior of an aligned word below which CTC does not hear it
 MOST_PASSES = 8  # of the decoder in an update
-REPEATED = 3  # words in a row
 HEARD_AGAIN = 0.3  # mean posterior of such words, aligned with CTC, from which on they are believed
 PLAUSIBLE, PLAUSIBLE_MORE = 1.2, 3  # letters shown at once: so many for each that CTC hears, and so many more
 LETTERS_HEARD, LETTERS_MORE = 2.0, 12  # letters written at most: so many for each that CTC hears, and so many more
@@ -109,7 +112,7 @@ class DecoderPartial:
         self._log_probs.append(log_probs)
         letters = letter_count(self.model.tokenizer.decode(ctc_greedy(torch.cat(self._log_probs))))
         before = self.pieces
-        checked, rest, chances = self._decode(WITNESSED * letters, LETTERS_HEARD * letters + LETTERS_MORE)
+        checked, rest, chances = self._decode(letters)
         pieces = self.pieces = checked + rest
         self._history = [*self._history, checked][-AGREEMENT:]
         if len(self._history) == AGREEMENT:
@@ -145,54 +148,35 @@ class DecoderPartial:
                 return group[0]
         return len(pieces)
 
-    def _decode(self, fewest: float, most: float) -> tuple[list[int], list[int], list[float]]:
+    def _decode(self, letters: int) -> tuple[list[int], list[int], list[float]]:
         """The hypothesis that starts with the agreed pieces, what is left over of the last one, its draft, and the
         probability of each piece of both, 1 where it was not asked for.
 
-        It does not end before `fewest` letters are written, and `most` are not exceeded. Words are left over where
-        `MOST_PASSES` did not suffice to check them.
+        Words are left over where `MOST_PASSES` did not suffice to check them.
         """
         decoder, table = self.model.decoder, self.model.decoder_pieces
-        limit = min(int(PIECES_PER_SECOND * self._positions * self.model.position_seconds) + 2, MOST_PIECES - 1)
-        steps = DraftedSteps(decoder, self._state, self.pieces[: self._agreed], self.pieces)
-        pieces, written = steps.pieces, letter_count(table.decode(self.pieces[: self._agreed]))
-        chances = [1.0] * len(pieces)
-        while len(pieces) < limit:
-            if steps.asks and steps.passes == MOST_PASSES:
-                rest = steps.unchecked
-                if steps.lost:  # from its next word on
-                    rest = list(dropwhile(lambda piece: not table.starts_word(piece), rest))
-                rest = rest[: limit - len(pieces)]
-                return pieces, rest, chances + [1.0] * len(rest)
-            logits = steps.logits()
-            following = int(logits.argmax()) if written >= fewest else self._best_but_end(logits)
-            if following == decoder.config.end:
-                break
-            letters = letter_count(table.decode([following]))
-            written += letters
-            if written > most:
-                break
-            if table.starts_word(following) and (again := self._repeated_from(pieces)) is not None:
-                return pieces[: max(again, self._agreed)], [], chances
-            chances.append(float((logits[following] - logits.logsumexp(-1)).exp()) if letters else 1.0)
-            steps.write(following)
-        if (again := self._repeated_from(pieces)) is not None:
-            return pieces[: max(again, self._agreed)], [], chances
-        return pieces, [], chances
+        longest = Longest(self._positions * self.model.position_seconds, MOST_PIECES - 1)
+        fixed = self.pieces[: self._agreed]
+        text = Hypothesis(list(fixed), [0.0] * len(fixed), sum(map(table.letters, fixed)))
+        steps = DraftedSteps(decoder, self._state, fixed, self.pieces, MOST_PASSES)
+        rules = [
+            longest,
+            NoEarlyEnd(decoder.config.end, letters),
+            MostLetters(table, LETTERS_HEARD * letters + LETTERS_MORE),
+            NoRepeats(table, self._heard_again, self._agreed),
+        ]
+        write(steps, table, decoder.config.end, [text], [rules])
+        rest = [] if steps.ended else steps.unchecked
+        if rest and steps.lost:  # from its next word on
+            rest = list(dropwhile(lambda piece: not table.starts_word(piece), rest))
+        rest = rest[: longest.pieces - len(text.pieces)]
+        chances = [
+            math.exp(score) if table.letters(piece) else 1.0
+            for piece, score in zip(text.pieces, text.scores, strict=True)
+        ]
+        return text.pieces, rest, chances + [1.0] * len(rest)
 
-    def _best_but_end(self, logits: Tensor) -> int:
-        """The best piece `()` of logits `(vocabulary,)` that is not the end."""
-        end = self.model.decoder.config.end
-        return next(piece for piece in logits.topk(2).indices.tolist() if piece != end)
-
-    def _repeated_from(self, pieces: list[int]) -> int | None:
-        """The index of the piece from which on the last words have been said before, None if they have not, or if CTC
-        hears them again."""
-        words = [(normalise(text), group[0]) for text, group in self.model.decoder_pieces.words(pieces)]
-        spoken = [word for word, _ in words]
-        last = spoken[-REPEATED:]
-        if all(spoken[end - REPEATED : end] != last for end in range(REPEATED, len(spoken))):
-            return None
-        spans = align_words(spoken, torch.cat(self._log_probs), self.model.tokenizer)
-        heard_again = sum(span.score for span in spans[-REPEATED:]) > HEARD_AGAIN * REPEATED
-        return None if heard_again else words[-REPEATED][1]
+    def _heard_again(self, words: list[str]) -> bool:
+        """Whether CTC hears the last of words where they stand, although they have been said before."""
+        spans = align_words(words, torch.cat(self._log_probs), self.model.tokenizer)
+        return sum(span.score for span in spans[-REPEATED:]) > HEARD_AGAIN * REPEATED

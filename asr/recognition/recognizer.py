@@ -46,16 +46,28 @@ class Recognizer:
     @cached_property
     def gate(self) -> SpeechGate:
         """The built-in speech gate, loaded when it is first needed."""
-        return SpeechGate.load().to(self.model.encoder.ctc.weight.device)
+        return SpeechGate.load().to(self.model.device)
 
     @property
     def sample_rate(self) -> int:
         """Hertz at which the model hears; `Stream.accept` takes any rate."""
         return self.model.config.features.sample_rate
 
-    def stream(self, options: StreamOptions = StreamOptions(), warn: Callable[[str], None] | None = None) -> Stream:
-        """A new stream of one speaker or microphone; `warn` is told a line when it cannot keep up with `auto`."""
-        return Stream(self.model, options, warn, self.gate if options.vad else None)
+    def stream(
+        self,
+        options: StreamOptions = StreamOptions(),
+        warn: Callable[[str], None] | None = None,
+        *,
+        together: int = 1,
+    ) -> Stream:
+        """A new stream of one speaker or microphone.
+
+        Args:
+            options: how it is decoded.
+            warn: is told a line when it cannot keep up with `auto`.
+            together: utterances that are read at a time; more are faster where nobody waits for finals.
+        """
+        return Stream(self.model, options, warn, self.gate if options.vad else None, together)
 
     def transcribe(
         self, source: Recording, options: StreamOptions = RECORDED, *, rate: float | None = None

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from asr.nn.speech_model import SpeechModel
+from asr.recognition.track import Track
 
 CHUNK, LOOK_AHEAD = 27, 27  # positions: 0.65 s each
 
@@ -25,25 +26,14 @@ class Revision:
 
     def __init__(self, model: SpeechModel) -> None:
         self._model, self._state = model, model.start(chunk=CHUNK, look_ahead=LOOK_AHEAD)
-        self._memory = model.encoder.ctc.weight.new_zeros(1, 0, model.config.encoder.d_model)
-        self._base = 0  # position at which it begins
+        self.memory = Track(torch.zeros(0, model.config.encoder.d_model, device=model.device))
 
-    def accept(self, samples: Tensor, *, final: bool = False) -> None:
-        """The next samples `(1, time)`."""
-        output, self._state = self._model(samples, self._state, final=final, ctc=False)
-        self._memory = torch.cat([self._memory, output.memory], 1)
+    def hear(self, log_power: Tensor, *, final: bool = False) -> None:
+        """The next frames `(1, time, mels)` of log10 power."""
+        chunks, self._state = self._model.advance(log_power, self._state, final=final, ctc=False)
+        for chunk in chunks:
+            self.memory.append(chunk.memory[0])
 
     def until(self, heard: int) -> int:
         """The position up to which the memory is revised when `heard` positions of sound are there."""
         return max(0, heard - LOOK_AHEAD) // CHUNK * CHUNK
-
-    def between(self, start: int, end: int) -> Tensor:
-        """Revised memory `(1, end - start, d_model)` of positions `[start, end)`."""
-        return self._memory[:, start - self._base : end - self._base]
-
-    def forget(self, position: int) -> None:
-        """Lets go of what lies before a position."""
-        drop = min(position - self._base, self._memory.shape[1])
-        if drop > 0:
-            self._memory = self._memory[:, drop:].clone()
-            self._base += drop

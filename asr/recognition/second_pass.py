@@ -1,81 +1,70 @@
-"""The second pass: the final text of an utterance, encoded with full context and read by the attention decoder."""
+"""The second pass: the final texts of utterances, encoded with full context and read by the attention decoder.
+
+Utterances of similar length are encoded together; what they leave for the decoder, whose cost is in the number of its
+steps, is decoded in larger groups. One utterance is a batch of one.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
-from asr.nn.features import level_gain, scale_frames
+from asr.nn.encoder import SUBSAMPLING
 from asr.nn.speech_model import SpeechModel
-from asr.search.alignment import Span, align_words
-from asr.search.greedy import Hypothesis, attention_greedy, ctc_greedy
-from asr.search.witness import cut_repeated_tail, heard, hears_speech, hears_word, recognises
+from asr.recognition.segments import ReadWord, Utterance
+from asr.search.alignment import align_words
+from asr.search.ctc import ctc_greedy, speech_posterior
+from asr.search.greedy import attention_greedy
+from asr.search.hypothesis import Hypothesis
+from asr.search.witness import cut_repeated_tail, hears_speech, hears_word, recognises
+from asr.text import letter_count
+
+MOST_ROWS = 16
+MOST_SCORES = 4_000_000  # rows * positions^2 that are encoded at once: what attention's memory grows with
+LEAST_FILLED = 0.75  # length of the shortest utterance that is encoded in a batch over the longest
 
 
-@dataclass(frozen=True)
-class ReadWord:
-    """A word, its span in positions of the utterance, and how sure the decoder is (0 to 1)."""
+@dataclass
+class _Encoded:
+    """An utterance on its way: memory `(positions, d_model)`, CTC `(positions, vocabulary)` and its text."""
 
-    text: str
-    span: Span
-    confidence: float
+    index: int
+    utterance: Utterance
+    memory: Tensor
+    log_probs: Tensor
+    ctc_text: str
 
 
-def read_utterance(
-    model: SpeechModel,
-    log_power: Tensor,
-    sounding: int | None = None,
-    draft: Sequence[int] = (),
-    speech: Tensor | None = None,
-) -> list[ReadWord]:
-    """The words of a whole utterance.
+@torch.inference_mode()
+def read_utterances(
+    model: SpeechModel, utterances: Sequence[Utterance], second_pass: bool = True
+) -> list[list[ReadWord]]:
+    """The words of each utterance.
 
-    Args:
-        model: the model; without an attention decoder, greedy CTC over the full context is the second pass.
-        log_power: `(1, time, mels)` log10 power.
-        sounding: frames that the level is measured on; what follows is padding. Default: all.
-        draft: pieces of the last partial, which make it faster and change nothing.
-        speech: `(positions,)` probability of speech, by the gate; None: it is not asked.
+    By greedy CTC where the model has no attention decoder; without `second_pass`, by that of the first pass.
     """
-    mean_square = model.features.mean_square(log_power[:, :sounding]).mean(1)
-    output = model.encoder.encode(scale_frames(log_power, level_gain(mean_square)))
-    log_probs = output.log_probs[0]
-    if not hears_speech(heard(log_probs), speech):
-        return []
-    if model.decoder is None:
-        return read_ctc(model, log_probs, speech)
-    ctc_text = model.tokenizer.decode(ctc_greedy(log_probs))
-    seconds = log_probs.shape[0] * model.position_seconds
-    hypothesis = attention_greedy(model.decoder, model.decoder_pieces, output.memory, seconds, ctc_text, draft)
-    return read_hypothesis(model, hypothesis, log_probs, ctc_text, speech)
-
-
-def read_hypothesis(
-    model: SpeechModel, hypothesis: Hypothesis, log_probs: Tensor, ctc_text: str, speech: Tensor | None = None
-) -> list[ReadWord]:
-    """The words of what the decoder wrote, timed by CTC `(positions, vocabulary)`.
-
-    Those stay that CTC, its text, and the gate, where it is asked (`speech`), bear witness to.
-    """
-    hypothesis = cut_repeated_tail(hypothesis, model.decoder_pieces, ctc_text)
-    words = model.decoder_pieces.words(hypothesis.pieces)
-    spans = align_words([text for text, _ in words], log_probs, model.tokenizer)
-    posterior = heard(log_probs)
-    if not recognises(posterior, [span.score for span in spans]):
-        return []
-    return [
-        ReadWord(text, span, math.exp(sum(hypothesis.scores[i] for i in pieces) / len(pieces)))
-        for (text, pieces), span in zip(words, spans, strict=True)
-        if hears_word(posterior, span.start, span.end, speech)
-    ]
+    if not second_pass:
+        return [read_ctc(model, one.log_probs, one.speech) for one in utterances]
+    words: list[list[ReadWord]] = [[] for _ in utterances]
+    encoded: list[_Encoded] = []
+    for batch in _batches(utterances):
+        encoded += _encode(model, utterances, batch)
+        while len(encoded) >= MOST_ROWS:
+            _decode(model, encoded[:MOST_ROWS], words)
+            encoded = encoded[MOST_ROWS:]
+    if encoded:
+        _decode(model, encoded, words)
+    return words
 
 
 def read_ctc(model: SpeechModel, log_probs: Tensor, speech: Tensor | None = None) -> list[ReadWord]:
     """The words of the best CTC path of `(positions, vocabulary)`, as far as the gate hears `speech` there."""
-    posterior = heard(log_probs)
+    posterior = speech_posterior(log_probs)
     if speech is not None and not hears_speech(posterior, speech):
         return []
     words = model.tokenizer.decode(ctc_greedy(log_probs)).split()
@@ -84,4 +73,73 @@ def read_ctc(model: SpeechModel, log_probs: Tensor, speech: Tensor | None = None
         ReadWord(text, span, span.score)
         for text, span in zip(words, spans, strict=True)
         if speech is None or hears_word(posterior, span.start, span.end, speech)
+    ]
+
+
+def _batches(utterances: Sequence[Utterance]) -> Iterator[list[int]]:
+    """Indices of utterances that are encoded together, longest first; those without a position are in none."""
+    order = sorted(range(len(utterances)), key=lambda i: -utterances[i].positions)
+    batch: list[int] = []
+    for index in order:
+        size = utterances[index].positions
+        if not size:
+            break
+        longest = utterances[batch[0]].positions if batch else size
+        full = len(batch) == MOST_ROWS or (len(batch) + 1) * longest**2 > MOST_SCORES
+        if batch and (full or size < LEAST_FILLED * longest):
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+def _encode(model: SpeechModel, utterances: Sequence[Utterance], batch: Sequence[int]) -> list[_Encoded]:
+    """Those of a batch in which CTC hears speech, encoded with full context."""
+    chosen = [utterances[index] for index in batch]
+    log_power = pad_sequence([one.log_power for one in chosen], batch_first=True)
+    sizes = torch.tensor([one.positions for one in chosen], device=model.device)
+    sounding = torch.tensor([min(one.sounding, len(one.log_power)) for one in chosen], device=model.device)
+    padded = bool((sizes < sizes.max()).any())
+    output = model.encode(log_power, sounding, sizes * SUBSAMPLING if padded else None)
+    encoded = []
+    for row, (index, one, size) in enumerate(zip(batch, chosen, sizes.tolist(), strict=True)):
+        log_probs = output.log_probs[row, :size]
+        if hears_speech(speech_posterior(log_probs), one.speech):
+            text = model.tokenizer.decode(ctc_greedy(log_probs))
+            encoded.append(_Encoded(index, one, output.memory[row, :size], log_probs, text))
+    return encoded
+
+
+def _decode(model: SpeechModel, encoded: Sequence[_Encoded], words: list[list[ReadWord]]) -> None:
+    """Puts the words of encoded utterances in their places."""
+    if model.decoder is None:
+        for one in encoded:
+            words[one.index] = read_ctc(model, one.log_probs, one.utterance.speech)
+        return
+    hypotheses = attention_greedy(
+        model.decoder,
+        model.decoder_pieces,
+        pad_sequence([one.memory for one in encoded], batch_first=True),
+        torch.tensor([len(one.memory) for one in encoded], device=model.device),
+        [len(one.memory) * model.position_seconds for one in encoded],
+        [letter_count(one.ctc_text) for one in encoded],
+        encoded[0].utterance.draft if len(encoded) == 1 else (),
+    )
+    for one, hypothesis in zip(encoded, hypotheses, strict=True):
+        words[one.index] = _witnessed(model, hypothesis, one)
+
+
+def _witnessed(model: SpeechModel, hypothesis: Hypothesis, encoded: _Encoded) -> list[ReadWord]:
+    """The words of what the decoder wrote, timed by CTC; those stay that CTC and the gate bear witness to."""
+    hypothesis = cut_repeated_tail(hypothesis, encoded.ctc_text, model.decoder_pieces)
+    words = model.decoder_pieces.words(hypothesis.pieces)
+    spans = align_words([text for text, _ in words], encoded.log_probs, model.tokenizer)
+    posterior = speech_posterior(encoded.log_probs)
+    if not recognises(posterior, [span.score for span in spans]):
+        return []
+    return [
+        ReadWord(text, span, math.exp(sum(hypothesis.scores[i] for i in pieces) / len(pieces)))
+        for (text, pieces), span in zip(words, spans, strict=True)
+        if hears_word(posterior, span.start, span.end, encoded.utterance.speech)
     ]

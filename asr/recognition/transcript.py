@@ -89,7 +89,7 @@ class Reader:
         rate = self._recognizer.sample_rate if self._rate is None else self._rate
         check_rate(rate)
         stream = self._recognizer.stream(options, self._notes.append)
-        for block in self._blocks(options, rate):
+        for block in self._blocks(rate):
             for event in stream.accept(block, rate):
                 if isinstance(event, Final):
                     yield event
@@ -99,20 +99,17 @@ class Reader:
                 yield event
         self.seconds = stream.seconds
 
-    def _blocks(self, options: StreamOptions, rate: float) -> Iterator[Samples]:
-        """Blocks that complete a chunk at most, so that results do not depend on how the sound came."""
-        from asr.recognition.together import block_seconds
-
-        seconds, recording = block_seconds(self._recognizer.model, options), self._recording
+    def _blocks(self, rate: float) -> Iterator[Samples]:
+        recording = self._recording
         if _is_samples(recording):
-            samples, size = Intake(rate, self._notes.append)(recording), round(seconds * rate)
+            samples, size = Intake(rate, self._notes.append)(recording), round(rate)
             for start in range(0, len(samples), size):
                 yield samples[start : start + size]
         elif isinstance(recording, str | PathLike) or hasattr(recording, "read"):
             if self._rate is not None:
                 raise ValueError("rate is for samples: a file knows its own")
             with AudioFile(recording, self._recognizer.sample_rate) as audio:
-                yield from audio.blocks(seconds)
+                yield from audio.blocks()
             self._notes += [] if audio.warning is None else [audio.warning]
         elif isinstance(recording, Iterable):
             yield from recording
@@ -163,7 +160,7 @@ def _read(recording: Samples | str | PathLike[str] | BinaryIO, rate: int, index:
     """All samples `(time,)` of one of several recordings, and what was odd about them."""
     if isinstance(recording, str | PathLike) or hasattr(recording, "read"):
         with AudioFile(recording, rate) as audio:
-            samples = np.concatenate([np.empty(0, np.float32), *audio.blocks(10.0)])
+            samples = np.concatenate([np.empty(0, np.float32), *audio.blocks()])
         return samples, audio.warning
     notes: list[str] = []
     try:

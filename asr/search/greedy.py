@@ -1,38 +1,48 @@
-"""Greedy search: the best path of CTC, and the best next piece of the attention decoder with CTC as its witness."""
+"""The one loop that writes texts: the attention decoder's best piece after each other, within rules."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from asr.nn.decoder import AttentionDecoder
-from asr.search.draft import DraftedSteps
+from asr.search.hypothesis import Hypothesis
+from asr.search.rules import Longest, NoEarlyEnd, Rule, longest_text
+from asr.search.steps import DraftedSteps, RowSteps, Steps
 from asr.tokenizer import PieceTable
 
-PIECES_PER_SECOND = 6.5  # nobody speaks faster for long
-DIGIT_LETTERS = 4  # a digit is spoken as a word of about four letters
-WITNESSED = 0.5  # share of the letters that CTC hears which must be written before the text may end
 
+def write(
+    steps: Steps, table: PieceTable, end: int, texts: Sequence[Hypothesis], rules: Sequence[Sequence[Rule]]
+) -> None:
+    """Goes on with texts, in place, until they end or no more steps are to be had.
 
-def ctc_greedy(log_probs: Tensor, blank: int = 0) -> list[int]:
-    """Outputs of the best CTC path of `(positions, vocabulary)`: repeats collapsed, blanks taken out (Graves 2006)."""
-    return [output for output in log_probs.argmax(-1).unique_consecutive().tolist() if output != blank]
-
-
-def letter_count(text: str) -> int:
-    """Letters of a text, a digit counting as a spoken word."""
-    return sum(DIGIT_LETTERS if c.isdigit() else c.isalpha() for c in text)
-
-
-@dataclass(frozen=True)
-class Hypothesis:
-    """What the decoder wrote: piece ids without start and end, and the log-probability of each."""
-
-    pieces: list[int]
-    scores: list[float]
+    Args:
+        steps: what comes next in each text.
+        table: the decoder's pieces.
+        end: the piece that ends a text.
+        texts: by number.
+        rules: of each.
+    """
+    while steps.rows:
+        scores = steps.logits().float().log_softmax(-1)
+        for place, row in enumerate(steps.rows):
+            for rule in rules[row]:
+                rule.filter(texts[row], scores[place])
+        best, pieces = scores.max(-1)
+        chosen: list[int | None] = []
+        for row, score, piece in zip(steps.rows, best.tolist(), pieces.tolist(), strict=True):
+            text = texts[row]
+            if piece == end or any(rule.ends(text, piece) for rule in rules[row]):
+                kept = min((rule.kept(text) for rule in rules[row]), default=len(text.pieces))
+                del text.pieces[kept:], text.scores[kept:]
+                chosen.append(None)
+            else:
+                text.add(piece, score, table.letters(piece))
+                chosen.append(piece)
+        steps.write(chosen)
 
 
 @torch.no_grad()
@@ -40,31 +50,30 @@ def attention_greedy(
     decoder: AttentionDecoder,
     table: PieceTable,
     memory: Tensor,
-    seconds: float,
-    ctc_text: str,
+    lengths: Tensor | None,
+    seconds: Sequence[float],
+    letters: Sequence[float] | None = None,
     draft: Sequence[int] = (),
-) -> Hypothesis:
-    """The decoder's best piece at each step over one utterance.
+) -> list[Hypothesis]:
+    """What the decoder writes of whole utterances.
 
     Args:
         decoder: the attention decoder.
         table: its pieces.
-        memory: `(1, positions, d_model)`.
-        seconds: length of the utterance; bounds the number of pieces.
-        ctc_text: what greedy CTC hears: the text may not end before half of these letters are written.
-        draft: pieces of an earlier hypothesis, which make it faster and change nothing.
+        memory: `(batch, positions, d_model)`, padded.
+        lengths: `(batch,)` positions of each row; None: all.
+        seconds: length of each utterance; bounds its number of pieces.
+        letters: how many greedy CTC hears in each: a text may not end before half of them are written. None: it may
+            end when it will.
+        draft: pieces of an earlier hypothesis of a single utterance, which make it faster and change nothing.
     """
-    end, limit = decoder.config.end, int(PIECES_PER_SECOND * seconds) + 2
-    enough, written, scores = WITNESSED * letter_count(ctc_text), 0, []
-    steps = DraftedSteps(decoder, decoder.start(memory, max_pieces=limit + 1), draft=draft)
-    while len(steps.pieces) < limit:
-        log_probs = steps.logits().float().log_softmax(-1)
-        if written < enough:
-            log_probs[end] = -torch.inf
-        score, piece = log_probs.max(-1)
-        if piece == end:
-            break
-        steps.write(int(piece))
-        scores.append(float(score))
-        written += letter_count(table.decode(steps.pieces[-1:]))
-    return Hypothesis(steps.pieces, scores)
+    texts = [Hypothesis() for _ in seconds]
+    rules: list[list[Rule]] = [[Longest(length)] for length in seconds]
+    for row, heard in enumerate(letters or ()):
+        rules[row].append(NoEarlyEnd(decoder.config.end, heard))
+    padded = lengths is not None and bool((lengths < memory.shape[1]).any())
+    most = max(map(longest_text, seconds), default=0) + 1
+    state = decoder.start(memory, lengths if padded else None, max_pieces=most)
+    steps = DraftedSteps(decoder, state, draft=draft) if len(texts) == 1 else RowSteps(decoder, state)
+    write(steps, table, decoder.config.end, texts, rules)
+    return texts

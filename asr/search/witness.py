@@ -7,13 +7,15 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from asr.search.greedy import Hypothesis, letter_count
+from asr.search.ctc import speech_posterior
+from asr.search.hypothesis import Hypothesis
+from asr.text import letter_count
 from asr.tokenizer import PieceTable
 
 MOST_REPEATS = 3  # a phrase said more often in a row, with more letters than CTC hears, is a loop
 LONGEST_REPEAT = 16  # pieces that say again what stands before them; more of them are a loop, however few the repeats
 UTTERANCE_HEARD = 0.25  # posterior; all but one of 300 single spoken digits have it, 90 % of noises do not
-SURE = 0.98  # posterior of a piece from which on CTC is sure that something is said
+CERTAIN = 0.98  # posterior of a piece from which on CTC is sure that something is said
 ALIGNED = 0.5  # mean score of aligned words below which they are none of what CTC hears; 278 utterances all have more
 WORD_HEARD = 0.05  # posterior below which CTC hears nothing but blanks
 NEIGHBOURHOOD = 12  # positions (0.29 s) around a word
@@ -21,23 +23,17 @@ UTTERANCE_SPEECH, WORD_SPEECH = 0.3, 0.15  # probability of speech (gate) below 
 EXCESS = 1.5  # letters written for each letter that CTC hears, from which on repeats are not believed
 
 
-def heard(log_probs: Tensor, blank: int = 0) -> Tensor:
-    """Posterior of all pieces together, `(positions,)`, of log-probabilities `(positions, vocabulary)`."""
-    return 1 - log_probs[:, blank].exp()
-
-
 def hears_speech(posterior: Tensor, speech: Tensor | None = None) -> bool:
     """Whether CTC hears a piece anywhere in an utterance, however unsure of which, and the gate hears speech in it.
 
     `speech`: what the gate says of the positions; None: it is not asked.
     """
-    heard = (posterior > UTTERANCE_HEARD).any()
-    return bool(heard) and (speech is None or bool((speech > UTTERANCE_SPEECH).any()))
+    return bool((posterior > UTTERANCE_HEARD).any()) and (speech is None or bool((speech > UTTERANCE_SPEECH).any()))
 
 
 def writes(log_probs: Tensor, blank: int = 0) -> bool:
     """Whether CTC is sure of a piece, or its best path has one: what a partial needs, whose words are not aligned."""
-    return bool((heard(log_probs, blank) > SURE).any() or (log_probs.argmax(-1) != blank).any())
+    return bool((speech_posterior(log_probs, blank) > CERTAIN).any() or (log_probs.argmax(-1) != blank).any())
 
 
 def recognises(posterior: Tensor, scores: Sequence[float]) -> bool:
@@ -45,17 +41,18 @@ def recognises(posterior: Tensor, scores: Sequence[float]) -> bool:
 
     A decoder that is made to read noise writes words of which CTC knows nothing.
     """
-    return bool((posterior > SURE).any()) or sum(scores) > ALIGNED * len(scores)
+    return bool((posterior > CERTAIN).any()) or sum(scores) > ALIGNED * len(scores)
 
 
 def hears_word(posterior: Tensor, start: int, end: int, speech: Tensor | None = None) -> bool:
     """Whether around positions `[start, end)`, where a word is aligned, CTC hears more than blanks, the gate speech."""
     around = slice(max(0, start - NEIGHBOURHOOD), end + NEIGHBOURHOOD)
-    heard = (posterior[around] > WORD_HEARD).any()
-    return bool(heard) and (speech is None or bool((speech[around] > WORD_SPEECH).any()))
+    return bool((posterior[around] > WORD_HEARD).any()) and (
+        speech is None or bool((speech[around] > WORD_SPEECH).any())
+    )
 
 
-def cut_repeated_tail(hypothesis: Hypothesis, table: PieceTable, ctc_text: str) -> Hypothesis:
+def cut_repeated_tail(hypothesis: Hypothesis, ctc_text: str, table: PieceTable) -> Hypothesis:
     """Keeps one of the phrases that a looping decoder repeats to the end, unless CTC hears as many letters."""
     pieces = hypothesis.pieces
     if letter_count(table.decode(pieces)) <= EXCESS * letter_count(ctc_text):

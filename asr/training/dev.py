@@ -12,7 +12,8 @@ from asr.nn.encoder import EncoderOutput
 from asr.nn.features import FeatureConfig
 from asr.nn.masks import FULL_CONTEXT
 from asr.nn.speech_model import SpeechModel
-from asr.search.greedy import ctc_greedy
+from asr.search.ctc import ctc_greedy
+from asr.search.greedy import attention_greedy
 from asr.text import normalise
 from asr.tokenizer import CtcTokenizer
 from asr.training.batching import BucketedBatches
@@ -21,7 +22,6 @@ from asr.training.data import Batch, BatchReader, read_batches
 from asr.training.forward import Forward, Setting
 from asr.training.selection import select, target_text
 from asr.training.setup import open_manifests
-from asr.training.transcripts import transcribe_batch
 
 EXAMPLES = 5  # transcripts that are shown
 
@@ -121,5 +121,6 @@ def _ctc_texts(output: EncoderOutput, model: SpeechModel) -> list[str]:
 
 def _decoder_texts(output: EncoderOutput, batch: Batch, model: SpeechModel) -> list[str]:
     seconds = [length / model.config.features.sample_rate for length in batch.sounding.tolist()]
-    written = transcribe_batch(model.decoder, output.memory, output.lengths, seconds)
-    return [normalise(model.decoder_pieces.decode(pieces)) for pieces in written]
+    table = model.decoder_pieces
+    written = attention_greedy(model.decoder, table, output.memory, output.lengths, seconds)
+    return [normalise(table.decode(text.pieces)) for text in written]

@@ -11,8 +11,6 @@ from torch import Tensor, nn
 
 from asr.manifest import Utterance
 from asr.nn.encoder import SUBSAMPLING, EncoderOutput
-from asr.nn.features import level_gain, scale_frames
-from asr.nn.masks import padding_mask
 from asr.nn.speech_model import SpeechModel
 from asr.training.augment import augment_samples, perturb_speed, random_gain, spec_augment
 from asr.training.batching import draw_seed
@@ -72,7 +70,7 @@ class Forward:
     ) -> None:
         self.model, self.config, self.teaching = model, config, teaching
         self.noise, self.memory, self.bf16 = noise, memory, bf16
-        self.device = model.encoder.ctc.weight.device
+        self.device = model.device
 
     def backward(self, batch: Batch, utterances: list[Utterance]) -> BatchLoss:
         """Adds the gradient of a batch's loss to the parameters, unless the loss is not finite.
@@ -159,13 +157,11 @@ class Forward:
             samples = augment_samples(samples, batch.sounding, a, self.noise)
         log_power, _ = self.model.features(samples)
         hop = self.model.config.features.hop
-        sounding = padding_mask((batch.sounding // hop).clamp(min=1), log_power.shape[1])
-        power = (self.model.features.mean_square(log_power) * sounding).sum(1) / sounding.sum(1)
-        gain, lengths = level_gain(power), batch.sample_lengths // hop
+        lengths, sounding = batch.sample_lengths // hop, (batch.sounding // hop).clamp(min=1)
         if not augment:
-            return scale_frames(log_power, gain), lengths
-        gain = gain * random_gain(len(batch), a.gain_db, self.device)
-        return spec_augment(scale_frames(log_power, gain), lengths, a), lengths
+            return self.model.scale(log_power, sounding), lengths
+        frames = self.model.scale(log_power, sounding, random_gain(len(batch), a.gain_db, self.device))
+        return spec_augment(frames, lengths, a), lengths
 
     def encode(self, frames: Tensor, lengths: Tensor, setting: Setting) -> EncoderOutput:
         """The encoder's answer to scaled frames `(batch, time, mels)` of `lengths` `(batch,)`."""

@@ -17,7 +17,7 @@ from asr.nn.device import usable_device
 from asr.nn.encoder import EncoderConfig
 from asr.nn.features import FeatureConfig
 from asr.nn.speech_model import ModelConfig, SpeechModel
-from asr.search.greedy import PIECES_PER_SECOND
+from asr.search.rules import longest_text
 from asr.tokenizer import CtcTokenizer, PieceTable
 from asr.training.config import DataConfig, TokenizerConfig, TrainConfig
 from asr.training.selection import Selection, target_text
@@ -143,7 +143,7 @@ class CtcPieces(PieceTable):
 
 def hurried_share(utterances: Sequence[Utterance], table: PieceTable) -> float:
     """The share of utterances that have more pieces a second than an attention decoder is let write."""
-    late = [len(as_text(u, table)) > PIECES_PER_SECOND * u.duration + 2 for u in utterances]
+    late = [len(as_text(u, table)) > longest_text(u.duration) for u in utterances]
     return sum(late) / max(1, len(late))
 
 

@@ -11,11 +11,12 @@ from asr.nn.decoder import AttentionDecoder
 from asr.nn.features import level_gain
 from asr.nn.masks import padding_mask
 from asr.nn.speech_model import SpeechModel
+from asr.search.greedy import attention_greedy
 from asr.training.config import LossConfig, TeacherSource
 from asr.training.data import Batch
 from asr.training.losses import Lesson, teacher_taps
 from asr.training.teacher import WINDOW, Teacher
-from asr.training.transcripts import Texts, agrees, as_text, is_written, quick_copy, transcribe_batch
+from asr.training.transcripts import Texts, agrees, as_text, is_written, quick_copy
 
 
 class Teaching:
@@ -115,8 +116,8 @@ class Teaching:
         if rows:
             seconds = [float(batch.sounding[row]) / self.sample_rate for row in rows]
             with torch.autocast(memory.device.type, enabled=False):  # caches of keys have one type
-                heard = transcribe_batch(self.scribe, memory[rows].float(), lengths[rows], seconds)
-            for row, written in zip(rows, heard, strict=True):
-                if agrees(utterances[row], written, self.table, self.source.agreement):
-                    pieces[row] = written
+                heard = attention_greedy(self.scribe, self.table, memory[rows].float(), lengths[rows], seconds)
+            for row, text in zip(rows, heard, strict=True):
+                if agrees(utterances[row], text.pieces, self.table, self.source.agreement):
+                    pieces[row] = text.pieces
         return Texts.build(pieces, c.start, c.end, batch.samples.device)

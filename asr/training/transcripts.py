@@ -13,7 +13,6 @@ from torch import Tensor
 from asr.evaluation.wer import error_rate
 from asr.manifest import Utterance
 from asr.nn.decoder import AttentionDecoder
-from asr.search.greedy import PIECES_PER_SECOND
 from asr.tokenizer import PieceTable
 
 SHOUTED = re.compile(r"\b[A-Z][A-Z']+\b")
@@ -41,30 +40,6 @@ class Texts:
             inputs[row, : len(text) + 1] = torch.tensor([start, *text])
             targets[row, : len(text) + 1] = torch.tensor([*text, end])
         return cls(inputs.to(device), targets.to(device))
-
-
-@torch.no_grad()
-def transcribe_batch(
-    decoder: AttentionDecoder, memory: Tensor, lengths: Tensor, seconds: Sequence[float]
-) -> list[list[int]]:
-    """The decoder's best pieces for each row of a memory `(batch, positions, d_model)`, without start and end."""
-    c = decoder.config
-    limits = [int(PIECES_PER_SECOND * s) + 2 for s in seconds]
-    state = decoder.start(memory, lengths, max_pieces=max(limits) + 1)
-    written: list[list[int]] = [[] for _ in limits]
-    going = set(range(len(limits)))
-    last = torch.full((len(limits), 1), c.start, device=memory.device)
-    while going:
-        logits, state = decoder(last, state)
-        last = logits[:, -1:].argmax(-1)
-        for row, piece in enumerate(last[:, 0].tolist()):
-            if row not in going:
-                continue
-            if piece != c.end:
-                written[row].append(piece)
-            if piece == c.end or len(written[row]) >= limits[row]:
-                going.discard(row)
-    return written
 
 
 def quick_copy(decoder: AttentionDecoder) -> AttentionDecoder:

@@ -24,9 +24,10 @@ from asr.manifest import Manifest
 from asr.nn.features import level_gain, scale_frames
 from asr.nn.masks import FULL_CONTEXT
 from asr.nn.speech_model import SpeechModel
-from asr.search.greedy import Hypothesis, ctc_greedy
+from asr.search.ctc import ctc_greedy
+from asr.search.greedy import attention_greedy
 from asr.search.witness import cut_repeated_tail
-from asr.training.transcripts import quick_copy, transcribe_batch
+from asr.training.transcripts import quick_copy
 
 RATE = 16000
 TAIL = RATE // 4  # zeros after an utterance, as at the end of a stream
@@ -60,13 +61,9 @@ def read(model: SpeechModel, waves: Sequence[Tensor], chunk: int, look_ahead: in
     heard = [model.tokenizer.decode(ctc_greedy(log_probs[:length])) for log_probs, length in rows]
     if model.decoder is None:
         return heard, []
-    written = transcribe_batch(model.decoder, output.memory, output.lengths, (sounding / RATE).tolist())
-    return heard, [without_loop(model, *texts) for texts in zip(written, heard, strict=True)]
-
-
-def without_loop(model: SpeechModel, pieces: list[int], heard: str) -> str:
-    """What the decoder wrote, its tail cut where it goes round in circles, as the recogniser does."""
-    return model.decoder_pieces.decode(cut_repeated_tail(Hypothesis(pieces, []), model.decoder_pieces, heard).pieces)
+    seconds, table = (sounding / RATE).tolist(), model.decoder_pieces
+    written = attention_greedy(model.decoder, table, output.memory, output.lengths, seconds)
+    return heard, [table.decode(cut_repeated_tail(*pair, table).pieces) for pair in zip(written, heard, strict=True)]
 
 
 def main() -> None:

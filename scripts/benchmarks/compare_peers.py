@@ -23,16 +23,16 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from compare_modes import without_loop
 
 from asr.evaluation.wer import ErrorRate, error_rate
 from asr.manifest import Manifest
 from asr.nn.features import level_gain
 from asr.nn.speech_model import SpeechModel
 from asr.recognition.recognizer import Recognizer, StreamOptions
-from asr.search.greedy import attention_greedy, ctc_greedy
+from asr.search.ctc import ctc_greedy
+from asr.search.greedy import attention_greedy
+from asr.search.witness import cut_repeated_tail
 from asr.training.teacher import WINDOW, Teacher
-from asr.training.transcripts import transcribe_batch
 
 RATE = 16000
 Transcribe = Callable[[np.ndarray], str]
@@ -66,8 +66,10 @@ def streamed(model: SpeechModel, mode: str = "320+320") -> Transcribe:
         gain = level_gain(sound.square().mean(1))
         padded = torch.nn.functional.pad(sound, (0, RATE // 4))
         output, _ = model(padded, model.start(chunk=chunk, look_ahead=look_ahead, gain=gain), final=True)
-        pieces = transcribe_batch(model.decoder, output.memory, output.lengths, [len(samples) / RATE])[0]
-        return without_loop(model, pieces, model.tokenizer.decode(ctc_greedy(output.log_probs[0])))
+        table = model.decoder_pieces
+        (text,) = attention_greedy(model.decoder, table, output.memory, None, [len(samples) / RATE])
+        heard = model.tokenizer.decode(ctc_greedy(output.log_probs[0]))
+        return table.decode(cut_repeated_tail(text, heard, table).pieces)
 
     return transcribe
 
@@ -79,8 +81,8 @@ def moonshine(source: str, folder: Path) -> Transcribe:
     def transcribe(samples: np.ndarray) -> str:
         padded = np.pad(samples, (0, max(0, WINDOW - len(samples))))
         memory, _, _ = teacher(torch.from_numpy(padded)[None])
-        written = attention_greedy(model.decoder, model.decoder_pieces, memory, len(samples) / RATE, "")
-        return model.decoder_pieces.decode(written.pieces)
+        (text,) = attention_greedy(model.decoder, model.decoder_pieces, memory, None, [len(samples) / RATE])
+        return model.decoder_pieces.decode(text.pieces)
 
     return transcribe
 

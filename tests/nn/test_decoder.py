@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asr.nn.decoder import AttentionDecoder
-from tests.small import DECODER, cuts, randomise
+from tests.small import DECODER, cuts, randomise, small_decoder
 
 DEC = randomise(AttentionDecoder(DECODER), 2)
 
@@ -64,3 +64,32 @@ def test_more_pieces_than_announced_are_refused():
     memory, pieces = memory_and_pieces(5, 1, 4, 9)
     with pytest.raises(ValueError, match="do not fit"):
         DEC(pieces, DEC.start(memory, max_pieces=8))
+
+
+@given(st.integers(0, 20), st.integers(1, 3), st.lists(st.integers(1, 9), min_size=1, max_size=4), st.data())
+@torch.no_grad()
+def test_beams_share_the_memory_of_their_utterance_and_are_as_texts_of_their_own(seed, beams, sizes, data):
+    decoder, g = small_decoder(seed), torch.Generator().manual_seed(seed)
+    memory, lengths = torch.randn(len(sizes), max(sizes), 32, generator=g), torch.tensor(sizes)
+    first = torch.randint(0, 40, (len(sizes), 2), generator=g)
+    _, state = decoder(first, decoder.start(memory, lengths))
+    rows = [row for row in range(len(sizes)) for _ in range(beams)]
+    state = state.select(rows)
+    assert state.memory[0][0].shape[0] == len(sizes)
+    second = torch.randint(0, 40, (len(rows), 1), generator=g)
+    logits, state = decoder(second, state)
+    own, others = decoder.start(memory[rows], lengths[rows]), None
+    others = decoder(torch.cat([first[rows], second], 1), own)[0][:, -1:]
+    torch.testing.assert_close(logits, others, atol=1e-5, rtol=1e-4)
+    kept = sorted(data.draw(st.sets(st.integers(0, len(sizes) - 1), min_size=1)))
+    fewer = [row * beams + data.draw(st.integers(0, beams - 1)) for row in kept]
+    third = torch.randint(0, 40, (len(fewer), 1), generator=g)
+    texts = torch.cat([first[rows], second], 1)[fewer]
+    alone = decoder(torch.cat([texts, third], 1), decoder.start(memory[kept], lengths[kept]))[0][:, -1:]
+    torch.testing.assert_close(decoder(third, state.select(fewer))[0], alone, atol=1e-5, rtol=1e-4)
+
+
+def test_rows_of_one_utterance_stay_together():
+    state = small_decoder().start(torch.randn(2, 5, 32)).select([0, 0, 1, 1])
+    with pytest.raises(ValueError, match="each utterance"):
+        state.select([0, 2, 1, 3])

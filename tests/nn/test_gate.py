@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from asr.audio.files import read_audio
 from asr.errors import ModelError
 from asr.nn.features import LogMel
-from asr.nn.gate import SILENCE, GateTrack, SpeechGate
+from asr.nn.gate import SILENCE, SpeechGate
 from asr.nn.vit import VisionTransformer, ViTConfig
 from asr.nn.vit_weights import save_vit
+from asr.recognition.track import GateTrack
 from tests.recordings import SAMPLE
 from tests.small import cuts, randomise
 

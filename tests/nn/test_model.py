@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from asr.errors import ModelError
 from asr.nn.features import scale_frames
 from asr.nn.speech_model import CONFIG, ENCODER, SpeechModel
-from asr.search.greedy import ctc_greedy
+from asr.search.ctc import ctc_greedy
 from tests.small import cuts, small_model
 
 MODEL = small_model()

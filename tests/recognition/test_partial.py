@@ -1,6 +1,7 @@
 """Partials: drafts change nothing but speed, what is stable stays, and words are said once."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
@@ -14,10 +15,13 @@ from asr.events import Endpoint, Final, Partial
 from asr.recognition.partial import MOST_PASSES, PLAUSIBLE, PLAUSIBLE_MORE, SURE, SURE_UNHEARD, UNHEARD, DecoderPartial
 from asr.recognition.recognizer import Recognizer, StreamOptions
 from asr.search.alignment import align_words
-from asr.search.greedy import ctc_greedy, letter_count
+from asr.search.ctc import ctc_greedy
+from asr.search.hypothesis import Hypothesis
+from asr.search.rules import NoRepeats
+from asr.text import letter_count
 from asr.tokenizer import PieceTable
-from tests.recordings import SAMPLE, TEXTS
-from tests.small import ENCODER, TABLE, small_reader
+from tests.recordings import RATE, SAMPLE, TEXTS, speech_like
+from tests.small import ENCODER, TABLE, cuts, small_reader
 
 
 def posteriors(model, positions: int) -> torch.Tensor:
@@ -109,6 +113,21 @@ def events(recognizer):
     return events + stream.finish()
 
 
+@settings(max_examples=6)
+@given(st.integers(0, 99), st.data())
+def test_blocks_of_any_size_give_the_same_to_the_last_bit(seed, data):
+    recognizer, options = Recognizer(small_reader(seed)), StreamOptions(partials="decoder", vad=True)
+    samples = speech_like(seed, 4)
+    whole, cut = recognizer.stream(options), recognizer.stream(options)
+    expected, events, at = whole.accept(samples, RATE) + whole.finish(), [], 0
+    for size in cuts(data.draw, len(samples), 9000):
+        events += cut.accept(samples[at : at + size], RATE)
+        at += size
+    assert [replace(e, end=0) if isinstance(e, Partial) else e for e in events + cut.finish()] == [
+        replace(e, end=0) if isinstance(e, Partial) else e for e in expected
+    ]
+
+
 def test_what_is_said_twice_is_written_twice(recognizer):
     """Three words that come again are none that the decoder made up: CTC hears them."""
     sentence = read_audio(SAMPLE)[: int(4.4 * 16000)]
@@ -128,8 +147,11 @@ def test_words_that_come_again_are_believed_if_ctc_hears_them_again(words, size,
     best = torch.nn.functional.one_hot(torch.tensor(path), len(partial.model.tokenizer))
     partial._log_probs = [best.float().mul(9).log_softmax(-1)]
     pieces = [3 + word for word in range(size)] * 2
-    assert partial._repeated_from(pieces[:size]) is None
-    assert partial._repeated_from(pieces) == (None if again else len(pieces) - 3)
+    rule = NoRepeats(partial.model.decoder_pieces, partial._heard_again)
+    assert rule.kept(Hypothesis(pieces[:size])) == size
+    assert not rule.ends(Hypothesis(pieces[:size]), pieces[0])
+    assert rule.kept(Hypothesis(pieces)) == (len(pieces) if again else len(pieces) - 3)
+    assert rule.ends(Hypothesis(pieces), pieces[0]) is not again
 
 
 def test_what_is_stable_is_never_taken_back(events):

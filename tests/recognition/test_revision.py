@@ -22,16 +22,18 @@ def sound(seed: int, positions: int) -> torch.Tensor:
 def test_it_is_the_memory_of_its_chunks_whatever_the_blocks_and_what_is_forgotten(seed, positions, data):
     model, samples = small_model(), sound(seed, positions)
     expected, _ = model(samples, model.start(chunk=CHUNK, look_ahead=LOOK_AHEAD))
-    revision, heard, kept = Revision(model), 0, 0
+    revision, features, heard, kept = Revision(model), None, 0, 0
     for size in cuts(data.draw, positions, 60):
-        revision.accept(samples[:, heard * POSITION :][:, : size * POSITION])
+        log_power, features = model.features(samples[:, heard * POSITION :][:, : size * POSITION], features)
+        revision.hear(log_power)
         heard += size
         end = revision.until(heard)
         assert heard - LOOK_AHEAD - CHUNK < end <= max(0, heard - LOOK_AHEAD)
         if kept < end:
             kept = data.draw(st.integers(kept, end - 1))
-            revision.forget(kept)
-            torch.testing.assert_close(revision.between(kept, end), expected.memory[:, kept:end], atol=1e-4, rtol=0)
+            revision.memory.forget(kept)
+            better = revision.memory.between(kept, end)
+            torch.testing.assert_close(better, expected.memory[0, kept:end], atol=1e-4, rtol=0)
 
 
 @given(st.integers(0, 20), st.integers(0, 8), st.integers(1, 5))
@@ -51,14 +53,15 @@ def test_what_partials_read_is_revised_up_to_a_second_before_what_is_heard():
     recognizer, samples = Recognizer(small_reader(0)), sound(1, 300)
     stream = recognizer.stream(StreamOptions(partials="decoder", endpoint=None))
     stream.accept(samples[0].numpy(), 16000)
-    now = stream._now
-    assert now - (LOOK_AHEAD - 13) - CHUNK < stream._revised <= now - (LOOK_AHEAD - 13)
+    now, partials = stream._segments.now, stream._partials
+    revised = partials._revised
+    assert now - (LOOK_AHEAD - 13) - CHUNK < revised <= now - (LOOK_AHEAD - 13)
     with torch.no_grad():
         model = recognizer.model
         late, _ = model(samples, model.start(chunk=CHUNK, look_ahead=LOOK_AHEAD))
         soon, _ = model(samples, model.start(chunk=13, look_ahead=13))
-    expected = torch.cat([late.memory[:, : stream._revised], soon.memory[:, stream._revised :]], 1)
-    torch.testing.assert_close(stream._memory, expected, atol=1e-4, rtol=0)
+    expected = torch.cat([late.memory[0, :revised], soon.memory[0, revised:now]])
+    torch.testing.assert_close(partials._memory.values, expected, atol=1e-4, rtol=0)
     patient = recognizer.stream(StreamOptions(320, 24 * LOOK_AHEAD, partials="decoder"))
     patient.accept(np.zeros(16000, np.float32), 16000)
-    assert patient._revision is None
+    assert patient._partials._revision is None

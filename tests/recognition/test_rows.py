@@ -12,19 +12,17 @@ from asr.audio.files import read_audio
 from asr.events import Final
 from asr.nn.decoder import AttentionDecoder
 from asr.recognition.recognizer import Recognizer, StreamOptions
-from asr.recognition.together import block_seconds, decode_channels, decode_long, decode_together
+from asr.recognition.together import decode_long, decode_together
 from asr.search.greedy import attention_greedy
-from asr.search.greedy_rows import attention_greedy_rows
 from asr.tokenizer import PieceTable
 from tests.recordings import RATE, SAMPLE, check_equal, speech_like
-from tests.small import DECODER, randomise, small_model
+from tests.small import DECODER, randomise, small_model, small_reader
 
 
 def alone(recognizer, samples, options):
-    """Events of one recording, fed to a stream chunk by chunk."""
-    stream, block = recognizer.stream(options), round(block_seconds(recognizer.model, options) * RATE)
-    events = [e for start in range(0, len(samples), block) for e in stream.accept(samples[start:][:block], RATE)]
-    return events + stream.finish()
+    """Events of one recording, fed to a stream."""
+    stream = recognizer.stream(options)
+    return stream.accept(samples, RATE) + stream.finish()
 
 
 @settings(max_examples=8)
@@ -34,10 +32,11 @@ def alone(recognizer, samples, options):
     st.sampled_from([(320, 320), (640, 0), (24, 0), (100, 250)]),
     st.booleans(),
     st.booleans(),
+    st.booleans(),
 )
-def test_rows_are_what_streams_are(lengths, seed, latency, second_pass, vad):
-    """Whatever the lengths, chunks and look-ahead."""
-    recognizer = Recognizer(small_model(seed))
+def test_rows_are_what_streams_are(lengths, seed, latency, second_pass, vad, reads):
+    """Whatever the lengths, chunks and look-ahead, with an attention decoder and without."""
+    recognizer = Recognizer(small_reader(seed) if reads else small_model(seed))
     options = StreamOptions(*latency, second_pass=second_pass, vad=vad)
     recordings = [speech_like(seed + i, seconds) for i, seconds in enumerate(lengths)]
     for samples, events in zip(recordings, decode_together(recognizer, recordings, options), strict=True):
@@ -62,11 +61,11 @@ def test_greedy_rows_are_greedy_alone(sizes, seed):
     g = torch.Generator().manual_seed(seed)
     memories = [torch.randn(1, size, DECODER.d_model, generator=g) for size in sizes]
     seconds = [0.1 * size for size in sizes]
-    texts = ["word " * (i % 3) for i in range(len(sizes))]
+    letters = [4 * (i % 3) for i in range(len(sizes))]
     padded = torch.nn.utils.rnn.pad_sequence([m[0] for m in memories], batch_first=True)
-    rows = attention_greedy_rows(decoder, table, padded, torch.tensor(sizes), seconds, texts)
-    for row, memory, length, text in zip(rows, memories, seconds, texts, strict=True):
-        single = attention_greedy(decoder, table, memory, length, text)
+    rows = attention_greedy(decoder, table, padded, torch.tensor(sizes), seconds, letters)
+    for row, memory, length, heard in zip(rows, memories, seconds, letters, strict=True):
+        (single,) = attention_greedy(decoder, table, memory, None, [length], [heard])
         assert row.pieces == single.pieces
         assert row.scores == pytest.approx(single.scores, abs=1e-3)
 
@@ -75,7 +74,7 @@ def test_a_long_recording_is_read_as_a_stream_is():
     recognizer, samples = Recognizer(small_model(3)), speech_like(3, 24)
     options = StreamOptions()
     blocks = np.array_split(samples, math.ceil(len(samples) / (13 * 384)))
-    events = list(decode_long(recognizer, blocks, options))
+    events = [event for event, _ in decode_long(recognizer, blocks, options)]
     stream = recognizer.stream(options)
     single = [e for block in blocks for e in stream.accept(block, RATE)] + stream.finish()
     check_equal(events, single)
@@ -85,7 +84,8 @@ def test_a_long_recording_is_read_as_a_stream_is():
 def test_channels_of_a_long_recording_are_streams_of_their_own():
     recognizer, options = Recognizer(small_model(3)), StreamOptions()
     both = np.stack([speech_like(3, 12), speech_like(4, 12)], 1)
-    events = list(decode_channels(recognizer, np.array_split(both, 30), options, separate=True))
+    events = list(decode_long(recognizer, np.array_split(both, 30), options, separate=True))
     for number in (1, 2):
         mine = [event for event, channel in events if channel == number]
-        check_equal(mine, list(decode_long(recognizer, np.array_split(both[:, number - 1], 30), options)))
+        alone = decode_long(recognizer, np.array_split(both[:, number - 1], 30), options)
+        check_equal(mine, [event for event, _ in alone])

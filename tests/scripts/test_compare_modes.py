@@ -12,7 +12,7 @@ from asr.evaluation.wer import ErrorRate, error_rate
 from asr.manifest import Manifest
 from asr.nn.features import level_gain
 from asr.nn.speech_model import SpeechModel
-from asr.search.greedy import ctc_greedy
+from asr.search.ctc import ctc_greedy
 
 ROOT = Path(__file__).parents[2]
 RATE = 16000

@@ -8,7 +8,7 @@ import torch
 from asr.audio.files import read_audio
 from asr.evaluation.wer import ErrorRate, error_rate
 from asr.nn.speech_model import SpeechModel
-from asr.search.greedy import ctc_greedy
+from asr.search.ctc import ctc_greedy
 from tests.training.run_asr import train
 from tests.training.words import RATE, write_corpus
 

@@ -17,7 +17,7 @@ from asr.search.greedy import attention_greedy
 from asr.training.config import LossConfig
 from asr.training.losses import Lesson, decoder_loss, distillation_loss, teacher_power, text_size, visible_future
 from asr.training.teacher import CONFIG, DELAY, HOP, WEIGHTS, WINDOW, Teacher
-from asr.training.transcripts import IGNORED, Texts, agrees, as_sentence, as_text, is_written, transcribe_batch
+from asr.training.transcripts import IGNORED, Texts, agrees, as_sentence, as_text, is_written
 from tests.small import DECODER, small_decoder, small_encoder
 from tests.training.run_asr import logged
 from tests.training.small_runs import SIZES, small_teacher, train
@@ -108,12 +108,11 @@ def test_a_batch_is_transcribed_as_each_row_alone(english):
     seconds = [1.0, 0.4, 0.7]
     lengths = torch.tensor([40, 16, 28])
     memory = torch.randn(3, 40, 416)
-    together = transcribe_batch(english.decoder, memory, lengths, seconds)
+    together = attention_greedy(english.decoder, english.decoder_pieces, memory, lengths, seconds)
     for row, length in enumerate(lengths.tolist()):
-        alone = attention_greedy(
-            english.decoder, english.decoder_pieces, memory[row : row + 1, :length], seconds[row], ""
-        )
-        assert together[row] == alone.pieces
+        alone = memory[row : row + 1, :length]
+        (single,) = attention_greedy(english.decoder, english.decoder_pieces, alone, None, [seconds[row]])
+        assert together[row].pieces == single.pieces
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asr.search.draft import DraftedSteps
+from asr.search.steps import DraftedSteps, RowSteps
 from tests.small import small_decoder
 
 LENGTH = 24
@@ -16,8 +16,8 @@ def greedy(decoder, memory, draft=(), known=0, capacity=LENGTH + 1) -> tuple[lis
     decoder.forward = lambda *arguments: passes.append(1) or forward(*arguments)
     steps, rows = DraftedSteps(decoder, decoder.start(memory, max_pieces=capacity), draft[:known], draft), []
     while len(steps.pieces) < LENGTH:
-        rows.append(steps.logits())
-        steps.write(int(rows[-1].argmax()))
+        rows.append(steps.logits()[0])
+        steps.write([int(rows[-1].argmax())])
     decoder.forward = forward
     return steps.pieces, torch.stack(rows), len(passes)
 
@@ -51,3 +51,28 @@ def test_known_pieces_are_gone_on_from():
     decoder, memory = small_decoder(), torch.randn(1, 9, 32)
     pieces = greedy(decoder, memory)[0]
     assert greedy(decoder, memory, pieces, known=10)[0] == pieces
+
+
+@given(st.integers(0, 20), st.lists(st.integers(1, 9), min_size=1, max_size=6))
+def test_rows_go_on_alone_when_others_have_ended(seed, lengths):
+    """Row i ends after `lengths[i]` pieces; what the others are told does not change."""
+    decoder, g = small_decoder(seed), torch.Generator().manual_seed(seed)
+    memory = torch.randn(len(lengths), 7, 32, generator=g)
+    steps, written = RowSteps(decoder, decoder.start(memory)), [[] for _ in lengths]
+    while steps.rows:
+        best = steps.logits().argmax(-1).tolist()
+        for row, piece in zip(steps.rows, best, strict=True):
+            written[row].append(piece)
+        steps.write([None if len(written[row]) == lengths[row] else written[row][-1] for row in steps.rows])
+    for row, pieces in enumerate(written):
+        assert pieces == greedy(decoder, memory[row : row + 1])[0][: lengths[row]]
+
+
+def test_steps_are_over_when_no_pass_is_left():
+    decoder, memory = small_decoder(), torch.randn(1, 9, 32)
+    steps = DraftedSteps(decoder, decoder.start(memory), draft=greedy(decoder, memory)[0], most_passes=1)
+    while steps.rows:
+        steps.write([int(steps.logits()[0].argmax())])
+    assert steps.passes == 1
+    assert len(steps.pieces) == 17  # the guesses that one pass checks, and what follows them
+    assert not steps.ended
