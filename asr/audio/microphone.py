@@ -9,16 +9,22 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from asr.audio.devices import (
+    InputDevice,
+    error_code,
+    error_reason,
+    find_input,
+    list_inputs,
+    portaudio,
+    restart_portaudio,
+    same_device,
+)
 from asr.audio.resample import StreamResampler
 from asr.audio.samples import Intake
 from asr.errors import MicrophoneError
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 BLOCK = 0.02  # s of sound that PortAudio hands over at a time
 QUEUE = 10.0  # s of sound that wait for the recogniser at most
@@ -30,39 +36,10 @@ TELL_AGAIN = 10.0  # s between two lines about lost sound
 RETRY = 1.0  # s between two attempts to open a device that is gone
 SERVER_CHANNELS = 32  # devices with so many are sound servers, which mix down by themselves
 SERVER_LATENCY = "30"  # ms; PulseAudio hands sound over 2 s late to programs that ask for no latency
-COMMON_RATES = (
-    48000,
-    44100,
-    16000,
-    32000,
-    24000,
-    22050,
-    96000,
-    8000,
-)  # hertz, tried when a device refuses its own default
+# hertz, tried when a device refuses its own default
+COMMON_RATES = (48000, 44100, 16000, 32000, 24000, 22050, 96000, 8000)
 
 _BAD_CHANNELS, _BAD_RATE, _UNAVAILABLE = -9998, -9997, -9985  # PaErrorCode
-
-
-@dataclass(frozen=True)
-class InputDevice:
-    """A device that sound can be recorded from.
-
-    Attributes:
-        index: PortAudio's number of it; may change when devices come and go.
-        name: as the system calls it.
-        host_api: the sound system that it is reached through: ALSA, Core Audio, Windows WASAPI, ...
-        channels: how many it has at most.
-        rate: its own sample rate (hertz).
-        is_default: used when none is asked for.
-    """
-
-    index: int
-    name: str
-    host_api: str
-    channels: int
-    rate: int
-    is_default: bool
 
 
 @dataclass
@@ -84,67 +61,6 @@ class Statistics:
     lag: float = 0.0
     most_lag: float = 0.0
     unplugged: int = 0
-
-
-def list_inputs() -> list[InputDevice]:
-    """The devices that can record, as they were when PortAudio was loaded.
-
-    Raises:
-        MicrophoneError: PortAudio is missing or does not start.
-    """
-    sounddevice = _portaudio()
-    try:
-        devices, apis = sounddevice.query_devices(), sounddevice.query_hostapis()
-    except sounddevice.PortAudioError as error:
-        raise MicrophoneError(f"the sound devices cannot be listed: {_reason(error)}") from error
-    inputs = [device for device in devices if device["max_input_channels"] > 0]
-    default = sounddevice.default.device[0]
-    if inputs and default not in {device["index"] for device in inputs}:
-        default = inputs[0]["index"]
-    return [
-        InputDevice(
-            index=device["index"],
-            name=" ".join(device["name"].split()),
-            host_api=apis[device["hostapi"]]["name"],
-            channels=device["max_input_channels"],
-            rate=round(device["default_samplerate"]),
-            is_default=device["index"] == default,
-        )
-        for device in inputs
-    ]
-
-
-def find_input(query: str | int | None = None) -> InputDevice:
-    """The device with that index, or whose name contains `query` in any case; None: the default one.
-
-    A name that several sound systems have is taken from that of the default device.
-
-    Raises:
-        MicrophoneError: no device fits, or several do; PortAudio is missing.
-    """
-    inputs = list_inputs()
-    if not inputs:
-        raise MicrophoneError("no microphone found: connect one, or read a recording with --input FILE")
-    if query is None:
-        return next(device for device in inputs if device.is_default)
-    if isinstance(query, int) or query.isdecimal():
-        found = [device for device in inputs if device.index == int(query)]
-    else:
-        found = _by_name(inputs, query)
-    if len(found) == 1:
-        return found[0]
-    what = f"{len(found)} inputs fit" if found else "no input fits"
-    candidates = ", ".join(f"{device.index} {device.name}" for device in found or inputs)
-    raise MicrophoneError(f"{what} {str(query)!r}: give the index or more of the name of one of: {candidates}")
-
-
-def _by_name(inputs: list[InputDevice], query: str) -> list[InputDevice]:
-    wanted = query.strip().casefold()
-    found = [device for device in inputs if wanted in device.name.casefold()]
-    found = [device for device in found if device.name.casefold() == wanted] or found
-    default_api = next(device.host_api for device in inputs if device.is_default)
-    preferred = [device for device in found if device.host_api == default_api]
-    return preferred if len(preferred) == 1 else found
 
 
 class Microphone:
@@ -314,8 +230,8 @@ class Microphone:
             while time.monotonic() < until and not self._stopped:
                 time.sleep(0.05)
             with suppress(MicrophoneError):
-                _restart_portaudio()
-                device = _same_device(list_inputs(), self._device)
+                restart_portaudio()
+                device = same_device(list_inputs(), self._device)
                 if device is not None:
                     self._open(device, (self.sample_rate, device.rate, *COMMON_RATES))
                     same = self._stream_rate == self.sample_rate
@@ -324,7 +240,7 @@ class Microphone:
 
     def _open(self, device: InputDevice, rates: tuple[int, ...]) -> None:
         """Starts recording at the first of the rates, and with the largest number of channels, that it accepts."""
-        sounddevice = _portaudio()
+        sounddevice = portaudio()
         most = 1 if device.channels >= SERVER_CHANNELS else device.channels
         attempts = [(rate, channels) for rate in rates for channels in dict.fromkeys((most, 2, 1))]
         for rate, channels in attempts:
@@ -346,11 +262,11 @@ class Microphone:
             except sounddevice.PortAudioError as error:
                 failure = error
                 self._close()
-                if _code(error) not in (_BAD_CHANNELS, _BAD_RATE):
+                if error_code(error) not in (_BAD_CHANNELS, _BAD_RATE):
                     break
-        unavailable = _code(failure) == _UNAVAILABLE
+        unavailable = error_code(failure) == _UNAVAILABLE
         problem = (
-            "is in use by another program or switched off" if unavailable else f"does not open: {_reason(failure)}"
+            "is in use by another program or switched off" if unavailable else f"does not open: {error_reason(failure)}"
         )
         raise MicrophoneError(
             f"{self.name} {problem}; choose another input with --input-device (asr devices lists them)"
@@ -358,45 +274,5 @@ class Microphone:
 
     def _close(self) -> None:
         if self._stream is not None:
-            with suppress(_portaudio().PortAudioError):
+            with suppress(portaudio().PortAudioError):
                 self._stream.close()
-
-
-def _same_device(inputs: list[InputDevice], wanted: InputDevice) -> InputDevice | None:
-    """A device that has come back; ALSA may have given its card another number."""
-    for name in (lambda device: device.name, lambda device: device.name.split(" (hw:")[0]):
-        for device in inputs:
-            if name(device) == name(wanted) and device.host_api == wanted.host_api:
-                return device
-    return None
-
-
-def _portaudio() -> ModuleType:
-    try:
-        import sounddevice
-    except OSError as error:
-        raise MicrophoneError(
-            "PortAudio, which microphones are read with, is missing: install it (Debian, Ubuntu: "
-            "apt-get install libportaudio2; Fedora: dnf install portaudio; macOS: brew install portaudio)"
-        ) from error
-    except Exception as error:
-        raise MicrophoneError(f"PortAudio does not start: {_reason(error)}") from error
-    return sounddevice
-
-
-def _restart_portaudio() -> None:
-    sounddevice = _portaudio()
-    with suppress(sounddevice.PortAudioError):
-        sounddevice._terminate()
-    try:
-        sounddevice._initialize()
-    except sounddevice.PortAudioError as error:
-        raise MicrophoneError(f"PortAudio does not start: {_reason(error)}") from error
-
-
-def _code(error: Exception) -> int | None:
-    return error.args[1] if len(error.args) > 1 else None
-
-
-def _reason(error: Exception) -> str:
-    return str(error.args[0]).splitlines()[0] if error.args else type(error).__name__
