@@ -249,7 +249,7 @@ class AudioFile:
                 raise AudioError(f"{self.name}: a WAV file, whose header tells its coding: leave --raw out")
             form = self._raw.coding
             options["format_whitelist"] = form
-            options |= {"sample_rate": str(self._raw.rate), "ch_layout": f"{self._raw.channels}c"}
+            options |= {"sample_rate": str(self._raw.rate), "ch_layout": f"{self._raw.channels}C"}
         if not self._bytes.seekable():  # so that a recording in progress is heard early
             options["analyzeduration"] = "200000"  # microseconds
             if is_wave or self._raw is not None:
