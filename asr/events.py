@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 
@@ -52,6 +53,17 @@ class Endpoint:
 
 
 Event = Partial | Final | Endpoint
+
+
+def on_clock(event: Event, clock: Callable[[float], float]) -> Event:
+    """The event with its times (seconds) as another clock shows them."""
+    if isinstance(event, Endpoint):
+        return replace(event, time=clock(event.time))
+    event = replace(event, start=clock(event.start), end=clock(event.end))
+    if isinstance(event, Final):
+        words = (replace(word, start=clock(word.start), end=clock(word.end)) for word in event.words)
+        event = replace(event, words=tuple(words))
+    return event
 
 
 def as_dict(event: Event) -> dict[str, Any]:

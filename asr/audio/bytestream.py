@@ -1,6 +1,7 @@
 """The bytes of a sound source: a file, standard input or a file object, opened so that ffmpeg never sees its name."""
 
 import os
+import select
 import shutil
 import sys
 import tempfile
@@ -16,6 +17,8 @@ _MP4_BOXES = {b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip"}
 _OGG_PAGE_BYTES = 65307  # the largest that a page can be
 _OGG_LAST_PAGE = 4  # flag in the sixth byte of a page
 _PIPED_WAV_BYTES = 0x7FFF0000  # programs that write a WAV into a pipe claim this size or more
+_XING_FRAMES = 1  # flag in an MP3's tag: the number of frames is stated
+_FIRST_FRAME_BYTES = 4096  # of an MP3 in which its tag would be
 _RIFF_SLACK_BYTES = 64  # writers disagree on what the size in the header counts
 
 
@@ -29,9 +32,10 @@ class ByteStream:
         size: length in bytes, None for a source that cannot seek.
     """
 
-    def __init__(self, file: BinaryIO):
-        self._file = file
+    def __init__(self, file: BinaryIO, resources: ExitStack):
+        self._file, self._resources = file, resources
         self._interrupt: KeyboardInterrupt | None = None
+        self._wake: tuple[int, int] | None = None  # a pipe whose writing end ends a `read` that waits
         # A pipe's read1 gives what has arrived, where its read would wait until all that was asked for has.
         self._read = getattr(file, "read1", file.read)
         self.size = None
@@ -54,6 +58,8 @@ class ByteStream:
         if self._interrupt is not None:  # ffmpeg asks again after an end
             return b""
         try:
+            if self._wake is not None and self._wake[0] in select.select([self._file, self._wake[0]], [], [])[0]:
+                return b""
             return self._read(count)
         except KeyboardInterrupt as interrupt:
             self._interrupt = interrupt
@@ -63,6 +69,22 @@ class ByteStream:
         """Raise the KeyboardInterrupt that came while `read` waited: ffmpeg, which called it, would have lost it."""
         if self._interrupt is not None:
             raise self._interrupt
+
+    def can_be_waited_for(self) -> bool:
+        """Whether this is a pipe or a device whose `read` another thread can end; from here on it can."""
+        if self.size is not None or os.name == "nt":
+            return False
+        try:
+            select.select([self._file], [], [], 0)
+        except (OSError, TypeError, ValueError):
+            return False
+        self._wake = os.pipe()
+        self._resources.callback(lambda: [os.close(end) for end in self._wake])
+        return True
+
+    def end(self) -> None:
+        """End a `read` that waits in another thread, and all later ones."""
+        os.write(self._wake[1], b"\0")
 
     def seekable(self) -> bool:
         """Whether `seek`, `tell` and `tail` work."""
@@ -85,6 +107,23 @@ class ByteStream:
         tail = self._file.read(count)
         self.seek(position)
         return tail
+
+    def states_length(self) -> bool:
+        """Whether the first frame of an MP3 states how many follow, by the tag of Xing, which LAME writes too."""
+        if self.size is None:
+            return False
+        position = self.tell()
+        self.seek(0)
+        start = self._file.read(10)
+        if start.startswith(b"ID3"):
+            a, b, c, d = start[6:10]
+            self.seek(10 + (a << 21 | b << 14 | c << 7 | d))
+        else:
+            self.seek(0)
+        frame = self._file.read(_FIRST_FRAME_BYTES)
+        self.seek(position)
+        at = max(frame.find(b"Xing"), frame.find(b"Info"))
+        return 0 <= at < len(frame) - 8 and bool(frame[at + 7] & _XING_FRAMES)
 
     def end_missing(self) -> bool:
         """Whether the framing of a RIFF (WAV, AVI), FORM (AIFF) or Ogg file says that its end is missing."""
@@ -133,13 +172,13 @@ def open_bytes(source: Source, resources: ExitStack) -> ByteStream:
             file = source
         else:
             file = resources.enter_context(_open_file(source, name))
-        data = ByteStream(file)
+        data = ByteStream(file, resources)
         if not data.head:
             raise AudioError(f"{name}: empty (0 bytes)")
         if not data.seekable() and data.head[4:8] in _MP4_BOXES:
             spool = resources.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
             shutil.copyfileobj(data, spool)
-            data = ByteStream(spool)
+            data = ByteStream(spool, resources)
     except OSError as error:
         raise AudioError(f"{name}: cannot be read: {error.strerror or error}") from error
     return data

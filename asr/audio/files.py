@@ -1,14 +1,19 @@
 """Sound from files, pipes and file objects: any format, rate and channel count, in memory that does not grow."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from asr.audio.bytestream import Source, open_bytes, source_name
 from asr.audio.opus import decode_recorded, recorded_rate
+from asr.audio.raw import RawFormat
 from asr.audio.resample import StreamResampler
+from asr.audio.samples import Intake
+from asr.audio.timeline import Timeline
+from asr.audio.tracks import choose_track
+from asr.audio.waiting import Waiting
 from asr.errors import AudioError
 
 if TYPE_CHECKING:
@@ -23,9 +28,10 @@ _DEMUXERS = (
 )
 # These state their length, or when their last piece is heard; that of the others is guessed from the bit rate.
 _EXACT_LENGTH = {"ape", "asf", "avi", "flac", "matroska,webm", "mov,mp4,m4a,3gp,3g2,mj2", "ogg", "tak", "tta", "wv"}
+# Where the sound of these has a gap, something is lost; others leave out what is silent.
+_WITHOUT_GAPS = {"aac", "ac3", "aiff", "flac", "mp3", "ogg", "wav"}
 _LOWEST_BIT_RATE = 200  # bit/s: a claim of so much length that the file would hold less than this is absurd
 _PLAYLISTS = (b"#EXTM3U", b"ffconcat", b"[playlist]")
-_TOO_LARGE = 2.0**31  # of a floating-point sample: no sound, even where integers were stored as floats
 _SAMPLES = {  # type and full scale of ffmpeg's sample formats
     "u8": ("u1", 2.0**7),
     "s16": ("i2", 2.0**15),
@@ -46,33 +52,45 @@ class AudioFile:
         source: a path; "-" for standard input; or a binary file object, which need not be able to seek.
         sample_rate: rate of the samples that come out (hertz).
         separate: keep the channels apart instead of mixing them.
+        track: which sound track of several is read, from 1; see `choose_track` for what is read if none is named.
+        raw: the source has no header: samples of this kind from the first byte on.
 
     Attributes:
         name: what messages call the source.
         duration: length that the container claims (seconds); None when it claims none or an impossible one, and for
             a pipe, where the header is written before the length is known.
-        warning: one line about damage that was met, None while there is none; complete once `blocks` has ended.
 
     Raises:
-        AudioError: the source is missing, a folder, empty, not readable, no sound or video, or without a sound track.
+        AudioError: the source is missing, a folder, empty, not readable, no sound or video, or without such a track.
     """
 
-    def __init__(self, source: Source, sample_rate: int = 16000, *, separate: bool = False):
+    def __init__(
+        self,
+        source: Source,
+        sample_rate: int = 16000,
+        *,
+        separate: bool = False,
+        track: int | None = None,
+        raw: RawFormat | None = None,
+    ):
         self.sample_rate, self.separate = sample_rate, separate
         self.name = source_name(source)
-        self.warning: str | None = None
+        self._raw, self._notes = raw, []
         self._resources = ExitStack()
         try:
             self._bytes = open_bytes(source, self._resources)
             self._container = self._open_container()
-            self._stream = self._sound_track()
+            self._stream = self._sound_track(track)
         except BaseException:
             self.close()
             raise
-        self._claimed = self._claimed_duration()
+        self._zero = (self._container.start_time or 0) / 1e6
+        self._timeline = Timeline(self._zero)
+        self._claimed, self._of_all_tracks = self._claimed_duration()
         self.duration = self._claimed if self._is_possible(self._claimed) else None
-        self._end_missing = self._bytes.end_missing()
+        self._end_missing = raw is None and self._bytes.end_missing()
         self._damaged = 0
+        self._others_end = 0.0  # up to where other tracks have been seen (seconds)
 
     def __enter__(self) -> "AudioFile":
         return self
@@ -80,17 +98,26 @@ class AudioFile:
     def __exit__(self, *exception) -> None:
         self.close()
 
+    @property
+    def warning(self) -> str | None:
+        """One line about damage that was met, or what else was odd, None while nothing was; complete once `blocks` has
+        ended."""
+        return f"{self.name}: {'; '.join(self._notes)}" if self._notes else None
+
     def close(self) -> None:
         """Close the decoder and whatever was opened here."""
         self._resources.close()
 
-    def blocks(self, seconds: float = 0.5) -> Iterator[np.ndarray]:
+    def blocks(self, seconds: float = 0.5, *, live: bool = False) -> Iterator[np.ndarray]:
         """Decode the sound; a source can be gone through once.
 
-        Damage does not end the reading: what can be decoded comes out, and `warning` tells of the rest.
+        Damage does not end the reading: what can be decoded comes out, and `warning` tells of the rest. Times are those
+        of the container's clock: where the sound begins later than the file, or has a gap, there is silence.
 
         Args:
             seconds: length of a block (seconds).
+            live: a pipe that gives nothing more for a moment is not waited for: silence comes in its place, as
+                `Waiting` says.
 
         Yields:
             float32 mono samples at `sample_rate`, nominally in [-1, 1], (samples,), or (samples, channels) with
@@ -102,7 +129,10 @@ class AudioFile:
         """
         size = max(1, round(seconds * self.sample_rate))
         filled = 0
-        for samples in self._resampled():
+        pieces = self._resampled()
+        if live and self._bytes.can_be_waited_for():
+            pieces = self._resources.enter_context(Waiting(pieces, self.sample_rate, self._bytes.end))
+        for samples in pieces:
             if not filled:
                 block = np.empty((size, *samples.shape[1:]), np.float32)
             while len(samples):
@@ -121,19 +151,20 @@ class AudioFile:
 
         Its number of channels may too: kept apart, what goes beyond those of the start is left out.
         """
-        resampler = None
-        seconds = 0.0
+        resampler = intake = None
         for samples, rate in self._decoded():
-            samples = samples if self.separate else samples.mean(1, dtype=samples.dtype)
+            if intake is None:
+                intake = Intake(rate, self._notes.append)
+            samples = intake.clean(samples)
+            samples = samples if self.separate else intake.mix(samples)
             if resampler is None:
                 nothing = samples[:0]
             if resampler is None or rate != resampler.source_rate:
                 if resampler is not None:
                     yield resampler(nothing, last=True)
                 resampler = StreamResampler(rate, self.sample_rate, nothing.shape[1] if self.separate else 1)
-            seconds += len(samples) / rate
             yield resampler(_with_channels(samples, nothing.shape[1]) if self.separate else samples)
-        self.warning = self._verdict(seconds)
+        self._notes += self._verdict(self._timeline.seconds)
         if resampler is not None:
             yield resampler(nothing, last=True)
 
@@ -143,9 +174,17 @@ class AudioFile:
         if not self._end_missing and recorded_rate(self._bytes):
             recorded = decode_recorded(self._bytes)
         if recorded is not None:
-            yield from recorded
-        else:
-            yield from ((_samples(frame), frame.sample_rate) for frame in self._frames())
+            for samples, rate in recorded:
+                self._timeline.advance(len(samples) / rate)
+                yield samples, rate
+            return
+        for frame in self._frames():
+            samples, rate = _samples(frame), frame.sample_rate
+            missing = round(self._timeline.silence_before(frame.time) * rate)
+            for start in range(0, missing, rate):
+                yield np.zeros((min(rate, missing - start), samples.shape[1]), np.float32), rate
+            self._timeline.advance(frame.samples / rate)
+            yield samples, rate
 
     def _frames(self) -> Iterator["av.AudioFrame"]:
         """Decoded frames with samples in them; packets that cannot be decoded are counted and passed over."""
@@ -160,36 +199,42 @@ class AudioFile:
             yield from (frame for frame in frames if frame.samples)
 
     def _packets(self) -> Iterator["av.Packet | None"]:
-        """Packets of the sound track, then None, which empties the decoder."""
+        """Packets of the sound track, then None, which empties the decoder.
+
+        Where the claimed length is that of all tracks, the others are followed too: a film may go on without sound.
+        """
         from av.error import FFmpegError
 
         try:
-            for packet in self._container.demux(self._stream):
-                if packet.size:
+            for packet in self._container.demux() if self._of_all_tracks else self._container.demux(self._stream):
+                if packet.size and packet.stream is self._stream:
                     yield packet
+                elif packet.size and packet.pts is not None:
+                    end = float((packet.pts + (packet.duration or 0)) * packet.time_base)
+                    self._others_end = max(self._others_end, end - self._zero)
         except (FFmpegError, OSError):
             self._end_missing = True
         self._bytes.raise_interrupt()
         yield None
 
-    def _verdict(self, seconds: float) -> str | None:
-        """The warning, if any, for a source that has given `seconds` of sound.
+    def _verdict(self, seconds: float) -> list[str]:
+        """The notes, if any, on a source that has given `seconds` of sound, with the silence in it.
 
         Raises:
             AudioError: it gave none because of damage.
         """
         if self._damaged and not seconds:
             raise AudioError(f"{self.name}: no sound in it can be decoded: the file is damaged, or protected")
-        # ffmpeg names an MP3's encoder on its stream only where the first frame also states the number of frames.
         form = self._container.format.name
-        exact = form in _EXACT_LENGTH or (form == "mp3" and "encoder" in self._stream.metadata)
-        if exact and self._claimed and seconds < self._claimed - max(0.25, 0.01 * self._claimed):
-            return f"{self.name}: damaged or cut off: gave {seconds:.1f} s of the {self._claimed:.1f} s that it claims"
+        exact = form in _EXACT_LENGTH or (form == "mp3" and self._bytes.states_length())
+        reached = max(seconds, self._others_end)
+        if exact and self._claimed and reached < self._claimed - max(0.25, 0.01 * self._claimed):
+            return [f"damaged or cut off: gave {seconds:.1f} s of the {self._claimed:.1f} s that it claims"]
         if self._end_missing:
-            return f"{self.name}: cut off, or damaged at its end: gave {seconds:.1f} s"
-        if self._damaged:
-            return f"{self.name}: damaged: gave {seconds:.1f} s, but not all of it could be decoded"
-        return None
+            return [f"cut off, or damaged at its end: gave {seconds:.1f} s"]
+        if self._damaged or (self._timeline.filled and form in _WITHOUT_GAPS):
+            return [f"damaged: gave {seconds:.1f} s, but not all of it could be decoded"]
+        return []
 
     def _open_container(self) -> "av.container.InputContainer":
         import av
@@ -197,13 +242,22 @@ class AudioFile:
         if self._bytes.head.startswith(_PLAYLISTS):
             raise AudioError(f"{self.name}: a playlist, not sound: give the sound files that it names")
         av.logging.set_level(None)
-        options = {"format_whitelist": _DEMUXERS, "protocol_whitelist": "none"}
-        if self._bytes.head[8:12] == b"WAVE" and not self._bytes.seekable():
-            options["probesize"] = "4096"  # bytes; so that a recording in progress is heard early
+        options, form = {"format_whitelist": _DEMUXERS, "protocol_whitelist": "none"}, None
+        is_wave = self._bytes.head[8:12] == b"WAVE"
+        if self._raw is not None:
+            if is_wave:
+                raise AudioError(f"{self.name}: a WAV file, whose header tells its coding: leave --raw out")
+            form = self._raw.coding
+            options["format_whitelist"] = form
+            options |= {"sample_rate": str(self._raw.rate), "ch_layout": f"{self._raw.channels}C"}
+        if not self._bytes.seekable():  # so that a recording in progress is heard early
+            options["analyzeduration"] = "200000"  # microseconds
+            if is_wave or self._raw is not None:
+                options["probesize"] = "4096"  # bytes
         # PyAV 19 has given up the argument: it replaces what is no UTF-8 in tags by itself.
         lenient = {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
         try:
-            container = av.open(self._bytes, "r", options=options, **lenient)
+            container = av.open(self._bytes, "r", format=form, options=options, **lenient)
         except av.error.FFmpegError as error:
             self._bytes.raise_interrupt()
             if self._bytes.head[4:8] == b"ftyp":
@@ -215,22 +269,28 @@ class AudioFile:
             raise AudioError(f"{self.name}: cannot be read: {error.strerror or error}") from error
         return self._resources.enter_context(container)
 
-    def _sound_track(self) -> "av.AudioStream":
-        tracks = self._container.streams.audio
-        if not tracks:
-            raise AudioError(f"{self.name}: has no sound track")
-        for track in tracks:
-            if track.codec_context is not None:
-                return track
-        raise AudioError(f"{self.name}: its sound is in a coding that is not supported")
+    def _sound_track(self, number: int | None) -> "av.AudioStream":
+        try:
+            track, note = choose_track(self._container.streams.audio, number)
+        except AudioError as error:
+            raise AudioError(f"{self.name}: {error}") from error
+        self._notes += [] if note is None else [note]
+        return track
 
-    def _claimed_duration(self) -> float | None:
-        """Length that the container claims (seconds)."""
-        if self._stream.duration is not None:
-            return float(self._stream.duration * self._stream.time_base)
+    def _claimed_duration(self) -> tuple[float | None, bool]:
+        """Time (seconds from the start of the file) at which the sound claims to end; whether that is only the length
+        of the whole file, which may hold tracks that are longer."""
+        stream = self._stream
+        if stream.duration is not None:
+            start = max(0.0, float((stream.start_time or 0) * stream.time_base) - self._zero)
+            return start + float(stream.duration * stream.time_base), False
+        hours, _, rest = stream.metadata.get("DURATION", "").partition(":")  # Matroska: 00:00:05.123456789
+        minutes, _, seconds = rest.partition(":")
+        with suppress(ValueError):
+            return 3600 * int(hours) + 60 * int(minutes) + float(seconds) - max(0.0, self._zero), False
         if self._container.duration is not None:
-            return self._container.duration / 1e6
-        return None
+            return self._container.duration / 1e6, len(self._container.streams) > 1
+        return None, False
 
     def _is_possible(self, seconds: float | None) -> bool:
         """Whether a source of this size can hold so much sound."""
@@ -253,7 +313,7 @@ def read_audio(source: Source, sample_rate: int = 16000) -> np.ndarray:
 
 
 def _samples(frame: "av.AudioFrame") -> np.ndarray:
-    """The channels of a frame, float32 in [-1, 1], (samples, channels); what is no finite number becomes 0."""
+    """The channels of a frame as floats, (samples, channels), where 1 is full scale."""
     kind, full_scale = _SAMPLES[frame.format.name.removesuffix("p")]
     if frame.format.is_planar:
         values = np.stack([np.frombuffer(plane, kind, frame.samples) for plane in frame.planes], axis=1)
@@ -261,7 +321,7 @@ def _samples(frame: "av.AudioFrame") -> np.ndarray:
         channels = frame.layout.nb_channels
         values = np.frombuffer(frame.planes[0], kind, frame.samples * channels).reshape(-1, channels)
     if kind.startswith("f"):
-        values = np.where(np.abs(values) < _TOO_LARGE, values, 0)
+        return values
     samples = values.astype(np.float32 if values.itemsize < 4 else np.float64)
     if kind == "u1":
         samples -= full_scale

@@ -9,6 +9,7 @@ import numpy as np
 
 from asr.audio.files import AudioFile
 from asr.audio.microphone import Statistics
+from asr.audio.raw import RawFormat
 
 FILE_BLOCK = 0.1  # s of a recording that are fed at a time
 
@@ -16,14 +17,16 @@ FILE_BLOCK = 0.1  # s of a recording that are fed at a time
 class Recording:
     """A recording in the place of a microphone, at real-time pace or as fast as it is taken; see `Microphone`.
 
+    A pipe that gives nothing more is not waited for; see `AudioFile.blocks`. `track` and `raw` as of `AudioFile`.
+
     Raises:
         AudioError: at once or while iterating: it cannot be opened or decoded.
     """
 
-    def __init__(self, file: str, realtime: bool) -> None:
-        self._audio = AudioFile(file)
+    def __init__(self, file: str, realtime: bool, track: int | None = None, raw: RawFormat | None = None) -> None:
+        self._audio = AudioFile(file, track=track, raw=raw)
         self.name, self.sample_rate = self._audio.name, self._audio.sample_rate
-        self.level, self.statistics = 0.0, Statistics()
+        self.level, self.statistics, self.skipped = 0.0, Statistics(), []
         self._realtime = realtime
         self._stopped = self._reading = False
 
@@ -45,7 +48,7 @@ class Recording:
             raise KeyboardInterrupt
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        blocks, due = self._audio.blocks(FILE_BLOCK), time.monotonic()
+        blocks, due = self._audio.blocks(FILE_BLOCK, live=True), time.monotonic()
         while (block := self._next(blocks)) is not None:
             due += len(block) / self.sample_rate
             while self._realtime and not self._stopped and (early := due - time.monotonic()) > 0:

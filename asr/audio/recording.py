@@ -49,7 +49,7 @@ class Recorder:
 
     def __init__(self, path: str | PathLike[str], rate: int) -> None:
         check_new(path)
-        self.path = Path(path)
+        self.path, self._rate = Path(path), rate
         try:
             self._file = self.path.open("xb+", buffering=0)
         except OSError as error:
@@ -70,6 +70,11 @@ class Recorder:
         """
         pcm = np.clip(np.rint(samples * FULL_SCALE), -FULL_SCALE - 1, FULL_SCALE).astype("<i2")
         self._guard(lambda: self._encoder.write(pcm))
+
+    def write_silence(self, seconds: float) -> None:
+        """Appends silence, as `write` does sound."""
+        for start in range(0, samples := round(seconds * self._rate), self._rate):
+            self.write(np.zeros(min(self._rate, samples - start), np.float32))
 
     def close(self) -> None:
         """Completes the file.

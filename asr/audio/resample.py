@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from asr.audio.samples import check_rate
+
 
 class StreamResampler:
     """Resamples one signal that comes in pieces of any length.
@@ -14,12 +16,12 @@ class StreamResampler:
         channels: more than one: samples are (n, channels).
 
     Raises:
-        ValueError: a rate is not positive.
+        AudioError: a rate is none that sound has.
     """
 
-    def __init__(self, source_rate: int, target_rate: int, channels: int = 1):
-        if source_rate <= 0 or target_rate <= 0:
-            raise ValueError(f"sample rates must be positive, not {source_rate} and {target_rate} Hz")
+    def __init__(self, source_rate: float, target_rate: float, channels: int = 1):
+        check_rate(source_rate)
+        check_rate(target_rate)
         self.source_rate = source_rate
         self.target_rate = target_rate
         self._stream = None

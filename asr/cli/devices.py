@@ -8,7 +8,7 @@ def devices() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from asr.audio.microphone import list_inputs
+    from asr.audio.devices import list_inputs
     from asr.errors import MicrophoneError
 
     inputs = list_inputs()

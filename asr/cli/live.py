@@ -21,12 +21,16 @@ from asr.cli.options import (
     Model,
     Partials,
     PauseMs,
+    Rate,
+    Raw,
     SecondPass,
     Switch,
     Threads,
+    Track,
     UnheardMs,
     Vad,
     load_recognizer,
+    raw_format,
     refuse_overwriting,
 )
 from asr.errors import AsrError, AudioError
@@ -51,12 +55,16 @@ class LiveFormat(str, Enum):
 
 
 class Source(Protocol):
-    """Where the sound comes from: iterated over for float32 mono blocks `(samples,)`; see `Microphone`."""
+    """Where the sound comes from: iterated over for float32 mono blocks `(samples,)`; see `Microphone`.
+
+    `skipped`: where (seconds) its clock goes on by how many more seconds than the blocks do.
+    """
 
     name: str
     sample_rate: int
     level: float
     statistics: Statistics
+    skipped: list[tuple[float, float]]
 
     def __iter__(self) -> Iterator[np.ndarray]: ...
     def stop(self) -> None: ...
@@ -81,6 +89,12 @@ def live(
     realtime: Annotated[
         bool, typer.Option("--realtime/--fast", help="With --input: at the pace of speech, or as fast as possible.")
     ] = True,
+    track: Track = None,
+    raw: Raw = None,
+    rate: Rate = None,
+    channels: Annotated[
+        int | None, typer.Option("--channels", min=1, help="With --raw: how many there are. Default: 1.")
+    ] = None,
     model: Model = "en",
     chunk_ms: ChunkMs = 320,
     look_ahead_ms: LookAheadMs = 320,
@@ -116,6 +130,9 @@ def live(
     """
     if input is not None and input_device is not None:
         raise typer.BadParameter("--input and --input-device exclude each other: the sound comes from one of them")
+    headless = raw_format(raw, rate, channels)
+    if input is None and (headless is not None or track is not None):
+        raise typer.BadParameter("--raw and --track are about a recording: name it with --input, or - for a pipe")
     refuse_overwriting(output, [] if input is None else [input])
     from asr.audio.microphone import Microphone
     from asr.audio.playback import Recording
@@ -127,7 +144,7 @@ def live(
         notes = None if output is None else resources.enter_context(_Notes(output))
         source: Recording | Microphone
         if input is not None:
-            source = Recording(input, realtime)
+            source = Recording(input, realtime, track, headless)
         else:
             resources.enter_context(_quiet_libraries())
             source = Microphone(input_device, warn=lambda line: view.tell(line))
@@ -154,25 +171,31 @@ def live(
 
 
 def _listen(source: Source, stream: Stream, view: View, notes: _Notes | None, recorder: Recorder | None) -> None:
-    from asr.events import Final
+    from asr.events import Final, on_clock
+
+    def clock(seconds: float) -> float:
+        return seconds + sum(skipped for at, skipped in source.skipped if at <= seconds)
 
     def deliver(events: list[Event]) -> None:
-        for event in events:
+        for event in (on_clock(event, clock) for event in events):
             if notes is not None and isinstance(event, Final) and (trouble := notes.append(event.text)):
                 view.tell(trouble)
             view.event(event)
 
-    failure = None
+    failure, kept = None, 0
     try:
         for block in source:
             if recorder is not None:
                 try:
+                    for _, skipped in source.skipped[kept:]:
+                        recorder.write_silence(skipped)
+                    kept = len(source.skipped)
                     recorder.write(block)
                 except AudioError as error:
                     view.tell(f"{error}; listening goes on without it")
                     recorder = None
             deliver(stream.accept(block, source.sample_rate))
-            view.progress(source.level, source.statistics.lag, stream.seconds)
+            view.progress(source.level, source.statistics.lag, clock(stream.seconds))
     except AudioError as error:
         failure = error
     deliver(stream.finish())

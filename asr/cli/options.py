@@ -9,20 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from asr.errors import AsrError
+from asr.errors import AsrError, AudioError
 
 if TYPE_CHECKING:
+    from asr.audio.raw import RawFormat
     from asr.recognition.recognizer import Recognizer
 
 
 class Switch(str, Enum):
     on = "on"
     off = "off"
-
-
-class Channels(str, Enum):
-    mix = "mix"
-    separate = "separate"
 
 
 class Engine(str, Enum):
@@ -71,6 +67,53 @@ Device = Annotated[str, typer.Option("--device", help="Where to compute: cpu, cu
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, max=1024, help="Processor threads: one a core if not given.")
 ]
+
+Track = Annotated[
+    int | None,
+    typer.Option("--track", min=1, help="Which sound track of a film, from 1. Default: the one that is flagged so."),
+]
+Raw = Annotated[
+    str | None,
+    typer.Option(
+        "--raw", help="The sound has no header: samples of this coding, s16le, f32le, mulaw, ...; see --rate."
+    ),
+]
+Rate = Annotated[int | None, typer.Option("--rate", help="With --raw: samples a second. Default: 16000.")]
+
+
+def raw_format(coding: str | None, rate: int | None, channels: int | None) -> RawFormat | None:
+    """What `--raw`, `--rate` and `--channels` say together.
+
+    Raises:
+        typer.BadParameter: something that raw samples cannot be, or a rate or a number of channels without `--raw`.
+    """
+    if coding is None:
+        if rate is not None or channels is not None:
+            raise typer.BadParameter("--rate and a number of --channels are for samples without a header: add --raw")
+        return None
+    from asr.audio.raw import RawFormat
+
+    try:
+        return RawFormat(coding, 16000 if rate is None else rate, 1 if channels is None else channels)
+    except AudioError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def parse_channels(words: str) -> tuple[bool, int | None]:
+    """`--channels` of recordings: whether they are kept apart, and how many raw samples have.
+
+    Raises:
+        typer.BadParameter: neither mix nor separate, nor a number.
+    """
+    separate, count = False, None
+    for word in words.split(","):
+        if word.strip().isdecimal():
+            count = int(word)
+        elif word.strip() in ("mix", "separate"):
+            separate = word.strip() == "separate"
+        else:
+            raise typer.BadParameter(f"--channels {words}: mix, separate, or with --raw a number: 2 or 2,separate")
+    return separate, count
 
 
 def refuse_overwriting(output: Path | None, inputs: Iterable[str]) -> None:

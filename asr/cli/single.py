@@ -30,12 +30,13 @@ def transcribe_one(recognizer: Recognizer, item: Input, settings: Settings, writ
     Raises:
         AudioError: it cannot be opened or read.
     """
-    with AudioFile(item.open(), recognizer.sample_rate, separate=settings.separate) as audio:
+    kind = {"separate": settings.separate, "track": settings.track, "raw": settings.raw}
+    with AudioFile(item.open(), recognizer.sample_rate, **kind) as audio:
         streams, words = [recognizer.stream(settings.options)], False
         writer.begin(item.name)
         try:
             with _progress(item.name, audio) as advance:
-                for samples in audio.blocks():
+                for samples in audio.blocks(live=True):
                     channels = samples.T if settings.separate else samples[None]
                     streams += [recognizer.stream(settings.options) for _ in channels[len(streams) :]]
                     for number, (stream, channel) in enumerate(zip(streams, channels, strict=True), start=1):

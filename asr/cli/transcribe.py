@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from asr.cli.options import (
-    Channels,
     ChunkMs,
     Device,
     Engine,
@@ -19,13 +18,18 @@ from asr.cli.options import (
     LookAheadMs,
     Model,
     PauseMs,
+    Rate,
+    Raw,
     SecondPass,
     Switch,
     Threads,
+    Track,
     UnheardMs,
     Vad,
     load_recognizer,
+    parse_channels,
     parse_formats,
+    raw_format,
     refuse_overwriting,
 )
 from asr.errors import AsrError
@@ -55,8 +59,14 @@ def transcribe(
     longest_s: LongestS = 30,
     vad: Vad = False,
     channels: Annotated[
-        Channels, typer.Option("--channels", help="mix them, or decode each as a speaker of its own.")
-    ] = Channels.mix,
+        str,
+        typer.Option(
+            "--channels", help="mix them, or decode each as a speaker: separate. With --raw: how many, 2 or 2,separate."
+        ),
+    ] = "mix",
+    track: Track = None,
+    raw: Raw = None,
+    rate: Rate = None,
     format: Annotated[
         str, typer.Option("--format", "-f", help="txt, json, jsonl, srt, vtt, ctm, tsv; for files several: txt,srt.")
     ] = "txt",
@@ -85,6 +95,8 @@ def transcribe(
     from asr.formats import FORMATS
 
     formats = parse_formats(format, FORMATS)
+    separate, count = parse_channels(channels)
+    headless = raw_format(raw, rate, count)
     _check_usage(files, listed, formats, output, output_dir, beside, resume or overwrite)
     from asr.jobs.inputs import STANDARD_INPUT, find_inputs
 
@@ -104,7 +116,7 @@ def transcribe(
 
     rules = EndpointRules(pause=pause_ms / 1000, unheard=unheard_ms / 1000, longest=longest_s)
     options = StreamOptions(chunk_ms, look_ahead_ms, second_pass=second_pass is Switch.on, endpoint=rules, vad=vad)
-    settings = Settings(model, device, threads, options, separate=channels is Channels.separate)
+    settings = Settings(model, device, threads, options, separate, track=track, raw=headless)
     jobs = 1 if piped else jobs
     if to_files:
         from asr.cli.batch import transcribe_to_files

@@ -9,13 +9,14 @@ import numpy as np
 
 from asr.audio.files import AudioFile
 from asr.errors import AudioError
-from asr.jobs.inputs import Input
 
 LONG_SECONDS = 60.0  # a recording beyond this is decoded alone, as a stream
 
 
 class Sound:
-    """A recording that is open.
+    """A recording, read up to where it is known to be long.
+
+    Takes over the file: it is closed when all has been read, on leaving, or where it cannot be read.
 
     Attributes:
         tracks: the samples `(samples,)` of a short one: one track, or one for each channel.
@@ -23,9 +24,19 @@ class Sound:
         long: `tracks` is empty: the sound comes out of `blocks`, once.
         seconds: length, as far as it has been read.
         warning: damage, complete when all has been read.
+
+    Raises:
+        AudioError: nothing in it can be read.
     """
 
     def __init__(self, file: AudioFile) -> None:
+        try:
+            self._read(file)
+        except BaseException:
+            file.close()
+            raise
+
+    def _read(self, file: AudioFile) -> None:
         self._file, self.separate, self.tracks = file, file.separate, []
         self._blocks = file.blocks()
         self._start: list[np.ndarray] = []
@@ -42,6 +53,8 @@ class Sound:
             self.tracks = [np.ascontiguousarray(track) for track in whole.T]
             self._start = []
             self.close()
+            if not self.seconds and file.warning:
+                raise AudioError(file.warning)
 
     def __enter__(self) -> Sound:
         return self
@@ -65,21 +78,3 @@ class Sound:
             if counted < 0:
                 self.seconds += len(samples) / self._file.sample_rate
             yield samples
-
-
-def read_sound(item: Input, sample_rate: int, separate: bool) -> Sound:
-    """The sound of an input, read up to where it is known to be long.
-
-    Raises:
-        AudioError: nothing in it can be read.
-        ManifestError: it is in a tar, and cannot be read.
-    """
-    file = AudioFile(item.open(), sample_rate, separate=separate)
-    try:
-        sound = Sound(file)
-        if not sound.long and not sound.seconds and file.warning:
-            raise AudioError(file.warning)
-        return sound
-    except BaseException:
-        file.close()
-        raise

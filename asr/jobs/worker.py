@@ -7,12 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
+from asr.audio.files import AudioFile
+from asr.audio.raw import RawFormat
 from asr.errors import AsrError
 from asr.events import Event, Final
 from asr.files import write_whole
 from asr.formats import render
 from asr.jobs.plan import Task
-from asr.jobs.sound import Sound, read_sound
+from asr.jobs.sound import Sound
 from asr.nn.device import usable_device
 from asr.recognition.recognizer import RECORDED, Recognizer, StreamOptions
 from asr.recognition.together import decode_long, decode_together
@@ -33,6 +35,8 @@ class Settings:
         options: of the streams.
         separate: channels are decoded apart.
         together: recordings that are decoded at once.
+        track: which sound track of films is read, None: the default one.
+        raw: what recordings without a header are, None: all have one.
     """
 
     model: str = "en"
@@ -41,6 +45,8 @@ class Settings:
     options: StreamOptions = RECORDED
     separate: bool = False
     together: int = TOGETHER
+    track: int | None = None
+    raw: RawFormat | None = None
 
 
 @dataclass(frozen=True)
@@ -111,7 +117,9 @@ class Worker:
         try:
             if task.input.error is not None:
                 raise AsrError(f"{task.input.name}: {task.input.error}")
-            return read_sound(task.input, self.recognizer.sample_rate, self.settings.separate)
+            settings = self.settings
+            kind = {"separate": settings.separate, "track": settings.track, "raw": settings.raw}
+            return Sound(AudioFile(task.input.open(), self.recognizer.sample_rate, **kind))
         except Exception as error:
             return _failure(task, error)
 

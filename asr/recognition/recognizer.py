@@ -8,9 +8,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-import numpy as np
 import torch
 
+from asr.audio.samples import Samples
 from asr.events import Final
 from asr.nn.gate import SpeechGate
 from asr.nn.speech_model import SpeechModel
@@ -70,26 +70,26 @@ class Recognizer:
         return Stream(self.model, options, warn, self.gate if options.vad else None, together)
 
     def transcribe(
-        self, source: Recording, options: StreamOptions = RECORDED, *, rate: int | None = None
+        self, source: Recording, options: StreamOptions = RECORDED, *, rate: float | None = None
     ) -> Transcript:
         """The text of a whole recording, its utterances, words, times and confidences.
 
         Args:
-            source: a file of any format (a path or an open file), samples `(time,)` or `(time, channels)`, or an
-                iterable of such blocks of samples.
+            source: a file of any format (a path or an open file), samples (an array or a tensor of any usual type
+                and layout, see `asr.audio.samples.as_array`), or an iterable of blocks of samples.
             options: how it is decoded. To change the default, which is for recordings, start from it:
                 `dataclasses.replace(RECORDED, vad=True)`.
             rate: of samples (hertz); default: `sample_rate`.
 
         Raises:
-            AudioError: the source cannot be opened or read.
+            AudioError: the source cannot be opened or read, or holds no samples, or `rate` is none that sound has.
         """
         from asr.recognition.transcript import transcribe_recording
 
         return transcribe_recording(self, source, options, rate)
 
     def utterances(
-        self, source: Recording, options: StreamOptions = RECORDED, *, rate: int | None = None
+        self, source: Recording, options: StreamOptions = RECORDED, *, rate: float | None = None
     ) -> Iterator[Final]:
         """As `transcribe`, but each final when it is decoded, in memory that does not grow: for hours of sound."""
         from asr.recognition.transcript import Reader
@@ -98,7 +98,7 @@ class Recognizer:
 
     def transcribe_batch(
         self,
-        sources: Iterable[str | PathLike[str] | BinaryIO | np.ndarray],
+        sources: Iterable[str | PathLike[str] | BinaryIO | Samples],
         options: StreamOptions = RECORDED,
     ) -> list[Transcript]:
         """As `transcribe` of each, but decoded together, which is faster: for some dozens of short recordings.

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from asr.audio.resample import StreamResampler
+from asr.audio.samples import Intake, Samples
 from asr.events import Event, Partial
 from asr.nn.gate import SpeechGate
 from asr.nn.speech_model import Chunk, SpeechModel
@@ -91,6 +92,7 @@ class Stream:
         self._partials = None if options.partials == "off" else Partials(model, self._segments, look_ahead, decoder)
         self._warn, self._pace = warn, Pace() if options.partials == "auto" else None
         self._resampler: StreamResampler | None = None
+        self._intake: Intake | None = None
         self._finished = False
         self._lock = threading.Lock()
 
@@ -99,19 +101,22 @@ class Stream:
         """Stream time: how much sound has been accepted."""
         return self._first.samples / self.model.config.features.sample_rate
 
-    def accept(self, samples: np.ndarray, rate: int) -> list[Event]:
-        """Takes samples `(time,)` or `(time, channels)` in [-1, 1] at `rate` hertz; returns what they bring about.
+    def accept(self, samples: Samples, rate: float) -> list[Event]:
+        """Takes samples at `rate` hertz, an array or a tensor of any usual type and layout (see
+        `asr.audio.samples.as_array`); returns what they bring about.
 
         Raises:
+            AudioError: these are no samples, or it is no sample rate.
             ValueError: the stream is finished, or the rate has changed.
         """
         with self._lock:
             if self._finished:
                 raise ValueError("this stream is finished: open another one")
             begun = time.perf_counter()
-            events = self._feed(self._resample(np.asarray(samples, np.float32), rate))
+            mono = self._take_in(samples, rate)
+            events = self._feed(self._resampler(mono))
             took = time.perf_counter() - begun
-            if self._pace is not None and not self._pace.keeps_up(len(samples) / rate, took):
+            if self._pace is not None and not self._pace.keeps_up(len(mono) / rate, took):
                 self._fall_back()
             return events
 
@@ -126,15 +131,14 @@ class Stream:
                 rest = self._resampler(rest, last=True)
             return self._feed(rest) + self._end()
 
-    def _resample(self, samples: np.ndarray, rate: int) -> np.ndarray:
-        if samples.ndim == 2:
-            samples = samples.mean(1)
-        wanted = self.model.config.features.sample_rate
+    def _take_in(self, samples: Samples, rate: float) -> np.ndarray:
+        """Clean mono samples at `rate`, with which the resampler goes on."""
         if self._resampler is None:
-            self._resampler = StreamResampler(rate, wanted)
+            self._resampler = StreamResampler(rate, self.model.config.features.sample_rate)
+            self._intake = Intake(rate, self._warn)
         elif self._resampler.source_rate != rate:
             raise ValueError(f"the stream began at {self._resampler.source_rate} Hz and goes on at {rate} Hz")
-        return self._resampler(samples)
+        return self._intake(samples)
 
     @torch.inference_mode()
     def _feed(self, samples: np.ndarray) -> list[Event]:

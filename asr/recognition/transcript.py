@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from asr.audio.files import AudioFile
+from asr.audio.samples import Intake, Samples, check_rate
+from asr.errors import AudioError
 from asr.events import Final, Word
 from asr.jobs.sound import LONG_SECONDS
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 TOGETHER = 16  # recordings in a batch
 
-Recording = str | PathLike[str] | BinaryIO | np.ndarray | Iterable[np.ndarray]
+Recording = str | PathLike[str] | BinaryIO | Samples | Iterable[Samples]
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Transcript:
     Attributes:
         utterances: finals in order; times are seconds from the start of the recording.
         seconds: length of the recording.
-        warning: damage that was met while reading, None if there was none.
+        warning: damage that was met while reading, or what else was odd about the sound; None if there was nothing.
     """
 
     utterances: tuple[Final, ...] = field(default=())
@@ -65,22 +67,29 @@ class Reader:
 
     Attributes:
         seconds: read so far.
-        warning: as of `AudioFile`.
+        warning: as of `Transcript`, complete when all finals have been given.
     """
 
-    def __init__(self, recognizer: Recognizer, recording: Recording, rate: int | None) -> None:
+    def __init__(self, recognizer: Recognizer, recording: Recording, rate: float | None) -> None:
         self._recognizer, self._recording, self._rate = recognizer, recording, rate
-        self.seconds, self.warning = 0.0, None
+        self.seconds = 0.0
+        self._notes: list[str] = []
+
+    @property
+    def warning(self) -> str | None:
+        return "; ".join(self._notes) or None
 
     def finals(self, options: StreamOptions) -> Iterator[Final]:
         """Finals as they are decoded.
 
         Raises:
-            AudioError: the recording cannot be opened or read.
+            AudioError: the recording cannot be opened or read, or `rate` is none that sound has.
             ValueError: `rate` was given for a file, which knows its own.
         """
-        stream, rate = self._recognizer.stream(options), self._rate or self._recognizer.sample_rate
-        for block in self._blocks():
+        rate = self._recognizer.sample_rate if self._rate is None else self._rate
+        check_rate(rate)
+        stream = self._recognizer.stream(options, self._notes.append)
+        for block in self._blocks(rate):
             for event in stream.accept(block, rate):
                 if isinstance(event, Final):
                     yield event
@@ -90,24 +99,31 @@ class Reader:
                 yield event
         self.seconds = stream.seconds
 
-    def _blocks(self) -> Iterator[np.ndarray]:
+    def _blocks(self, rate: float) -> Iterator[Samples]:
         recording = self._recording
-        if isinstance(recording, np.ndarray):
-            size = self._rate or self._recognizer.sample_rate
-            for start in range(0, len(recording), size):
-                yield recording[start : start + size]
+        if _is_samples(recording):
+            samples, size = Intake(rate, self._notes.append)(recording), round(rate)
+            for start in range(0, len(samples), size):
+                yield samples[start : start + size]
         elif isinstance(recording, str | PathLike) or hasattr(recording, "read"):
             if self._rate is not None:
                 raise ValueError("rate is for samples: a file knows its own")
             with AudioFile(recording, self._recognizer.sample_rate) as audio:
                 yield from audio.blocks()
-            self.warning = audio.warning
-        else:
+            self._notes += [] if audio.warning is None else [audio.warning]
+        elif isinstance(recording, Iterable):
             yield from recording
+        else:
+            raise AudioError(f"{type(recording).__name__} is neither a file nor samples, nor blocks of samples")
+
+
+def _is_samples(recording: Recording) -> bool:
+    """Whether that is all samples of a recording, or wants to be: bytes, whose error `Intake` words."""
+    return hasattr(recording, "__array__") or isinstance(recording, bytes | bytearray | memoryview)
 
 
 def transcribe_recording(
-    recognizer: Recognizer, recording: Recording, options: StreamOptions, rate: int | None
+    recognizer: Recognizer, recording: Recording, options: StreamOptions, rate: float | None
 ) -> Transcript:
     """The whole of a recording; see `Recognizer.transcribe`."""
     reader = Reader(recognizer, recording, rate)
@@ -115,7 +131,7 @@ def transcribe_recording(
 
 
 def transcribe_recordings(
-    recognizer: Recognizer, recordings: Iterable[np.ndarray | str | PathLike[str] | BinaryIO], options: StreamOptions
+    recognizer: Recognizer, recordings: Iterable[Samples | str | PathLike[str] | BinaryIO], options: StreamOptions
 ) -> list[Transcript]:
     """Several recordings together, long ones alone; see `Recognizer.transcribe_batch`."""
     from asr.recognition.together import decode_together
@@ -124,12 +140,7 @@ def transcribe_recordings(
     found: list[Transcript | None] = []
     short: list[tuple[int, np.ndarray, str | None]] = []
     for index, recording in enumerate(recordings):
-        warning = None
-        if not isinstance(recording, np.ndarray):
-            with AudioFile(recording, rate) as audio:
-                recording = np.concatenate([np.empty(0, np.float32), *audio.blocks()])
-            warning = audio.warning
-        samples = np.asarray(recording, np.float32)
+        samples, warning = _read(recording, rate, index)
         if len(samples) <= LONG_SECONDS * rate:
             short.append((index, samples, warning))
             found.append(None)
@@ -143,3 +154,16 @@ def transcribe_recordings(
             finals = tuple(event for event in events if isinstance(event, Final))
             found[index] = Transcript(finals, len(samples) / rate, warning)
     return found
+
+
+def _read(recording: Samples | str | PathLike[str] | BinaryIO, rate: int, index: int) -> tuple[np.ndarray, str | None]:
+    """All samples `(time,)` of one of several recordings, and what was odd about them."""
+    if isinstance(recording, str | PathLike) or hasattr(recording, "read"):
+        with AudioFile(recording, rate) as audio:
+            samples = np.concatenate([np.empty(0, np.float32), *audio.blocks()])
+        return samples, audio.warning
+    notes: list[str] = []
+    try:
+        return Intake(rate, notes.append)(recording), "; ".join(notes) or None
+    except AudioError as error:
+        raise AudioError(f"recording {index + 1} of the batch: {error}") from error

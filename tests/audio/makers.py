@@ -124,3 +124,51 @@ def check_sound(samples: np.ndarray, expected: np.ndarray = EXPECTED, slack: flo
     fits = [np.corrcoef(samples[shift : shift + common], expected[:common])[0, 1] for shift in shifts]
     assert max(fits) > 0.99
     assert np.std(samples) == pytest.approx(np.std(expected), rel=0.05)
+
+
+def film(tracks: list[list[tuple[float, np.ndarray]]], container: str, codec: str, seconds: float, **flags) -> bytes:
+    """A moving picture of a length (seconds) with mono sound tracks at 16 kHz.
+
+    Args:
+        tracks: the parts of each, with the time stamps (seconds) at which they begin.
+        container: ffmpeg's name.
+        codec: of the sound.
+        seconds: of the picture.
+        flags: of a track, by its number (`t1="default"`), or its title (`title2="..."`).
+    """
+    buffer = io.BytesIO()
+    with av.open(buffer, "w", format=container) as file:
+        picture = add_picture(file, "mpeg4")
+        streams = []
+        for number in range(1, len(tracks) + 1):
+            stream = file.add_stream(codec, rate=16000, layout="mono")
+            if (flag := flags.get(f"t{number}")) is not None:
+                stream.disposition = getattr(type(stream.disposition), flag)
+            stream.metadata["title"] = flags.get(f"title{number}", "")
+            streams.append(stream)
+        write_pictures(file, picture, seconds)
+        for stream, parts in zip(streams, tracks, strict=True):
+            for begin, samples in parts:
+                for start in range(0, len(samples), 1024):
+                    frame = av.AudioFrame.from_ndarray(samples[None, start : start + 1024], "fltp", "mono")
+                    frame = frame if stream.format.name == "fltp" else to_format(frame, stream.format.name)
+                    frame.sample_rate, frame.time_base = 16000, Fraction(1, 16000)
+                    frame.pts = round(begin * 16000) + start
+                    file.mux(stream.encode(frame))
+            file.mux(stream.encode(None))
+    return buffer.getvalue()
+
+
+def to_format(frame: av.AudioFrame, form: str) -> av.AudioFrame:
+    frame.sample_rate = 16000
+    return av.AudioResampler(form, "mono", 16000).resample(frame)[0]
+
+
+class Pipe:
+    """A file object that cannot seek."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = io.BytesIO(data)
+
+    def read(self, size: int) -> bytes:
+        return self._data.read(min(size, 1000))

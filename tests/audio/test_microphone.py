@@ -102,23 +102,72 @@ for value in source.sample_rate, str(samples.dtype), samples.shape, pitch, float
     assert lag == 0
 
 
-def test_the_queue_is_bounded_and_what_it_drops_is_counted(server):
-    overflowing, waiting = listen(
+def test_the_queue_is_bounded_and_what_it_drops_is_told_at_once_and_stays_in_the_clock(server):
+    overflowing, told, kept, clock = listen(
         server,
         """
-microphone.QUEUE = 0.3
+microphone.QUEUE, microphone.GAP = 0.3, 0.2
 with microphone.Microphone("speech", warn) as source:
-    while not source.statistics.dropped_blocks: time.sleep(0.1)
-    time.sleep(0.5)
+    while source.statistics.dropped_seconds < 0.5: time.sleep(0.1)
     print(json.dumps([source.statistics.dropped_blocks, source.statistics.dropped_seconds, source.statistics.lag]))
+    blocks = iter(source)
+    heard = len(next(blocks))
     source.stop()
-    print(json.dumps(sum(map(len, source)) / source.sample_rate))
+    heard += sum(map(len, blocks))
+    lost, skipped = source.statistics.dropped_seconds, sum(seconds for _, seconds in source.skipped)
+    print(json.dumps(heard / source.sample_rate))
+    print(json.dumps(heard / source.sample_rate + skipped - lost))
 """,
     )
     blocks, seconds, lag = overflowing
     assert seconds == pytest.approx(0.02 * blocks, rel=0.01)
     assert lag <= 0.3
-    assert 0.2 < waiting < 0.35
+    assert "does not keep up" in told
+    assert 0.4 < kept < 0.55, "0.2 s of silence, then what was waiting"
+    assert 0.2 < clock < 0.35, "what was waiting, beside what was lost"
+
+
+def test_sound_that_the_system_loses_is_told_and_stays_in_the_clock(server):
+    told, clock = listen(
+        server,
+        """
+from types import SimpleNamespace
+source = microphone.Microphone("speech", warn)
+source._open(source._device, (source.sample_rate,))
+source._stream.stop()
+source._queue.clear()
+source._waiting, source._last_block = 0, time.monotonic() - 5
+block = np.full((441, 2), 0.1, np.float32)
+source._capture(block, 441, None, SimpleNamespace(input_overflow=True))
+source._stopped = True
+heard = np.concatenate(list(source))
+print(json.dumps([len(heard) / source.sample_rate, sum(seconds for _, seconds in source.skipped)]))
+""",
+    )
+    assert "lost sound, about 5.0 s" in told
+    assert clock == pytest.approx([2.01, 2.99], abs=0.05)
+
+
+def test_a_device_that_goes_quiet_is_told_within_two_seconds(server):
+    listener = server.start(
+        "-c",
+        LISTEN
+        + """
+with microphone.Microphone("speech", warn) as source:
+    for number, block in enumerate(source):
+        if number == 0: warn("listening")
+        if source._gone: break
+""",
+    )
+    assert json.loads(listener.stdout.readline()) == "listening"
+    server.control("suspend-source", "room.monitor", "1")
+    begun = time.monotonic()
+    try:
+        assert json.loads(listener.stdout.readline()) == "speech is gone: waiting for it to come back"
+        assert time.monotonic() - begun < 2.2
+    finally:
+        server.control("suspend-source", "room.monitor", "0")
+        listener.kill()
 
 
 def test_a_muted_microphone_is_told_once_and_listened_to_further(server):

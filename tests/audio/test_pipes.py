@@ -1,6 +1,5 @@
 """Reading sound from standard input and from file objects that cannot seek."""
 
-import io
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from tests.audio.makers import (
     NOT_TRIMMED,
     SECONDS,
     SOUND,
+    Pipe,
     check_sound,
     with_soundfile,
 )
@@ -68,12 +68,5 @@ def test_nothing_from_a_pipe():
 
 
 def test_a_file_object_that_cannot_seek():
-    class Pipe:
-        def __init__(self, data: bytes):
-            self.data = io.BytesIO(data)
-
-        def read(self, size: int) -> bytes:
-            return self.data.read(min(size, 1000))
-
     for name in ("wav s16", "m4a"):
         check_sound(read_audio(Pipe(FORMATS[name](SECONDS))), slack=0.03)

@@ -64,6 +64,17 @@ def test_after_sigkill_the_file_opens_and_holds_all_but_the_last_moment(tmp_path
         assert file.warning is None
 
 
+def test_silence_of_any_length_can_be_written(tmp_path):
+    path = tmp_path / "take.flac"
+    with Recorder(path, 16000) as recorder:
+        recorder.write(np.full(100, 0.5, np.float32))
+        recorder.write_silence(3.3)
+        recorder.write(np.full(100, 0.5, np.float32))
+    written = soundfile.read(path)[0]
+    assert len(written) == 200 + 52800
+    assert np.count_nonzero(written) == 200
+
+
 def test_what_is_too_loud_is_clipped(tmp_path):
     path = tmp_path / "loud.flac"
     with Recorder(path, 16000) as recorder:

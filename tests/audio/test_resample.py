@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from asr.audio.resample import StreamResampler
+from asr.errors import AudioError
 
 NOISE = np.random.default_rng(0).standard_normal(12000).astype(np.float32) * 0.1
 
@@ -26,5 +27,5 @@ def test_a_tone_keeps_pitch_and_level():
 
 @pytest.mark.parametrize("rates", [(0, 16000), (16000, -1)])
 def test_impossible_rates(rates: tuple[int, int]):
-    with pytest.raises(ValueError, match="must be positive"):
+    with pytest.raises(AudioError, match="sample rate"):
         StreamResampler(*rates)

@@ -6,12 +6,16 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import soundfile
 
+from asr.audio.microphone import Statistics
+from asr.cli.live import _listen
 from asr.evaluation.wer import error_rate
+from asr.events import Endpoint, Final, Word
 from tests.cli.runner import asr
 from tests.recordings import SAMPLE
 from tests.sound_server import SoundServer, guarded
@@ -194,6 +198,40 @@ def test_sigint_finishes_the_utterance(tmp_path, piped):
     assert "trains" not in out
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes cannot be waited for there")
+@pytest.mark.parametrize("command", [("transcribe", "-"), ("live", "--input", "-")])
+def test_the_final_comes_though_the_pipe_stays_open(command):
+    """And raw samples need no header."""
+    samples, rate = part(0, 4.7)
+    options = ("--raw", "s16le", "--rate", rate, "--channels", 2, "--format", "jsonl")
+    reader = start(*command, *options, stdin=subprocess.PIPE)
+    pcm = np.rint(32767 * np.repeat(samples, 2)).astype("<i2").tobytes()
+    reader.stdin.buffer.write(pcm)
+    reader.stdin.buffer.flush()
+    said = read_until(reader.stdout, '"final"')
+    assert json.loads(said.splitlines()[-1])["text"].startswith("Good")
+    reader.stdin.close()
+    assert reader.wait(20) == 0, reader.stderr.read()
+
+
+def test_the_clock_goes_on_where_sound_was_lost():
+    word = Word("go", 1.0, 1.5, 0.9)
+
+    class Lossy:
+        skipped, sample_rate, level, statistics = [(0.5, 10.0), (3.0, 5.0)], 16000, 0.0, Statistics()
+
+        def __iter__(self):
+            yield np.zeros(16000, np.float32)
+
+    events = [Final("go", 0.4, 1.6, (word,)), Endpoint(3.5, "pause")]
+    stream = SimpleNamespace(accept=lambda block, rate: events, finish=list, seconds=4.0)
+    shown, times = [], []
+    view = SimpleNamespace(event=shown.append, progress=lambda level, lag, seconds: times.append(seconds))
+    _listen(Lossy(), stream, view, None, None)
+    assert shown == [Final("go", 0.4, 11.6, (Word("go", 11.0, 11.5, 0.9),)), Endpoint(18.5, "pause")]
+    assert times == [19.0]
+
+
 def test_the_inputs_are_listed_with_the_default_marked(server):
     done = subprocess.run(
         [sys.executable, "-m", "asr", "devices"], env=server.environment, capture_output=True, text=True
@@ -224,6 +262,9 @@ def test_no_microphone_at_all_is_told_in_one_line(server, command):
         (("--input", SAMPLE, "--save-audio", "there.flac"), "there.flac: exists already"),
         (("--input", SAMPLE, "--output", "no/notes.txt"), "cannot write no/notes.txt"),
         (("--input", SAMPLE, "--input-device", "usb"), "exclude each other"),
+        (("--raw", "s16le"), "about a recording"),
+        (("--input", SAMPLE, "--rate", "8000"), "add --raw"),
+        (("--input", SAMPLE, "--raw", "s17"), "no coding s17"),
     ],
 )
 def test_wrong_usage_is_told_in_one_line(tmp_path, options, line):

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
 
 from asr.audio.files import read_audio
 from asr.errors import AudioError
 from asr.evaluation.wer import error_rate
+from asr.events import Final
 from asr.recognition.recognizer import Recognizer, StreamOptions
 from tests.recordings import RATE, SAMPLE, check_equal, speech_like
 from tests.small import small_model
@@ -69,3 +71,57 @@ def test_finals_come_before_the_sound_has_ended():
 def test_what_cannot_be_read_is_an_error(tmp_path):
     with pytest.raises(AudioError, match="no such file"):
         Recognizer(small_model(1)).transcribe(tmp_path / "missing.wav")
+
+
+def test_tensors_and_layouts_give_the_same():
+    recognizer, samples, options = Recognizer(small_model(1)), speech_like(5, 8), StreamOptions(second_pass=False)
+    expected = list(recognizer.transcribe(samples, options))
+    read_only = samples.copy()
+    read_only.flags.writeable = False
+    tensor = torch.from_numpy(samples)
+    forms = [samples[None], np.stack([samples, -samples]), read_only, samples.astype(np.float64), tensor, tensor[None]]
+    for form, batched in zip(forms, recognizer.transcribe_batch(forms, options), strict=True):
+        check_equal(list(recognizer.transcribe(form, options)), expected)
+        check_equal(list(batched), expected)
+        stream = recognizer.stream(options)
+        finals = [event for event in stream.accept(form, RATE) + stream.finish() if isinstance(event, Final)]
+        check_equal(finals, expected)
+
+
+@pytest.mark.parametrize("wrong", [b"\0" * 3200, np.zeros((2, 3, 4)), np.array(["a"]), 7, np.zeros((0, 9))])
+def test_what_is_no_recording_is_one_error_at_every_entrance(wrong):
+    recognizer = Recognizer(small_model(1))
+    entrances = [
+        lambda: recognizer.transcribe(wrong),
+        lambda: list(recognizer.utterances(wrong)),
+        lambda: recognizer.transcribe_batch([np.zeros(800), wrong]),
+        lambda: recognizer.stream().accept(wrong, RATE),
+    ]
+    for entrance in entrances:
+        with pytest.raises(AudioError):
+            entrance()
+
+
+@pytest.mark.parametrize("rate", [0, -1, 1, float("nan"), float("inf"), 1e9])
+def test_an_impossible_rate_is_one_error_at_every_entrance(rate):
+    recognizer, samples = Recognizer(small_model(1)), speech_like(1, 1)
+    for entrance in (
+        lambda: recognizer.transcribe(samples, rate=rate),
+        lambda: next(recognizer.utterances(samples, rate=rate)),
+        lambda: recognizer.transcribe([samples], rate=rate),
+        lambda: recognizer.stream().accept(samples, rate),
+    ):
+        with pytest.raises(AudioError, match="sample rate"):
+            entrance()
+
+
+@pytest.mark.parametrize("wild", [np.nan, np.inf, 1e30, 1e5, 1e3, 30.0])
+def test_a_wild_sample_loses_no_word_and_is_told(english, wild):
+    recognizer = Recognizer(english)
+    sentence = 0.02 * read_audio(SAMPLE)[: 16000 * 5]
+    expected = recognizer.transcribe(sentence).text
+    assert len(expected.split()) > 5
+    sentence[20000] = wild
+    transcript = recognizer.transcribe(sentence)
+    assert error_rate(expected, transcript.text).wer < 10
+    assert transcript.warning
