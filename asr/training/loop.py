@@ -39,6 +39,7 @@ from asr.training.setup import (
     open_manifests,
     prepare_tokenizer,
     start_model,
+    tokenizer_notes,
 )
 from asr.training.stopping import Stop
 from asr.training.tally import Tally
@@ -103,6 +104,7 @@ class Trainer:
         memory = MemoryLimit(lambda line: self.display.line(line))
         self.forward = Forward(self.model, config, teaching, noise, memory, bf16)
         self.checkpoints = Checkpoints(run.checkpoints, config.schedule.keep)
+        self.notes += tokenizer_notes(config, self.tokenizer)
         self.train_set = select(manifests, self.tokenizer, config.data, features)
         self.notes += [f"left out: {count} {reason}" for reason, count in self.train_set.left_out.items()]
         if config.decoder.layers:
