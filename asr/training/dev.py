@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
-from asr.evaluation.wer import ErrorRate, error_rate
+from asr.evaluation.wer import ErrorRate, Form, error_rate
 from asr.nn.encoder import EncoderOutput
 from asr.nn.features import FeatureConfig
 from asr.nn.masks import FULL_CONTEXT
 from asr.nn.speech_model import SpeechModel
 from asr.search.ctc import ctc_greedy
 from asr.search.greedy import attention_greedy
-from asr.text import normalise
+from asr.text import TEXT_FORMS
 from asr.tokenizer import CtcTokenizer
 from asr.training.batching import BucketedBatches
 from asr.training.config import TrainConfig
@@ -86,6 +87,9 @@ class DevSet:
         settings = Setting(FULL_CONTEXT, 0, None), Setting(c.dev_size, c.dev_look_ahead, None)
         ctc, decoder = [ErrorRate(), ErrorRate()], [ErrorRate(), ErrorRate()]
         examples: list[dict[str, str]] = []
+        form = TEXT_FORMS[self.config.data.text]
+        for reason, count in self.selection.left_out.items():
+            say(f"dev, left out: {count} {reason}")
         for batch in read_batches(self._reader, self._plan, 0, workers=self.config.data.workers):
             for reason in batch.skipped:
                 say(f"dev, skipped: {reason}")
@@ -97,18 +101,18 @@ class DevSet:
             for i, setting in enumerate(settings):
                 output = forward.encode(frames, lengths, setting)
                 written = {"said": said, "CTC": _ctc_texts(output, model)}
-                ctc[i] += _errors(said, written["CTC"])
+                ctc[i] += _errors(said, written["CTC"], form)
                 if model.decoder is not None:
-                    written["decoder"] = _decoder_texts(output, batch, model)
-                    decoder[i] += _errors(said, written["decoder"])
+                    written["decoder"] = _decoder_texts(output, batch, model, form)
+                    decoder[i] += _errors(said, written["decoder"], form)
             rows = [dict(zip(written, row, strict=True)) for row in zip(*written.values(), strict=True)]
             examples += rows[: EXAMPLES - len(examples)]
         rates = [e.wer for e in (*ctc, *(decoder if model.decoder is not None else ()))]
         return DevResult(*rates, examples=tuple(examples))
 
 
-def _errors(references: list[str], hypotheses: list[str]) -> ErrorRate:
-    return sum(map(error_rate, references, hypotheses), ErrorRate())
+def _errors(references: list[str], hypotheses: list[str], form: Form) -> ErrorRate:
+    return sum(map(partial(error_rate, form=form), references, hypotheses), ErrorRate())
 
 
 def _ctc_texts(output: EncoderOutput, model: SpeechModel) -> list[str]:
@@ -119,8 +123,8 @@ def _ctc_texts(output: EncoderOutput, model: SpeechModel) -> list[str]:
     ]
 
 
-def _decoder_texts(output: EncoderOutput, batch: Batch, model: SpeechModel) -> list[str]:
+def _decoder_texts(output: EncoderOutput, batch: Batch, model: SpeechModel, form: Form) -> list[str]:
     seconds = [length / model.config.features.sample_rate for length in batch.sounding.tolist()]
     table = model.decoder_pieces
     written = attention_greedy(model.decoder, table, output.memory, output.lengths, seconds)
-    return [normalise(table.decode(text.pieces)) for text in written]
+    return [form(table.decode(text.pieces)) for text in written]
