@@ -43,6 +43,7 @@ from asr.evaluation.english import spoken_form
         ("The colour of neighbours' theatres", "the color of neighbors theaters"),
         ("organised travellers analysed the catalogue", "organized travelers analyzed the catalog"),
         ("defence of grey aluminium programmes", "defense of gray aluminum programs"),
+        ("practised manoeuvres, manoeuvred and centred", "practiced maneuvers maneuvered and centered"),
         ("to-day", "today"),
         ("Caf\u00e9 na\u00efve", "cafe naive"),
         ("Привет, Мир! 25", "привет мир 25"),
