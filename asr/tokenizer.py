@@ -32,11 +32,14 @@ class CtcTokenizer:
     def load(cls, path: Path) -> CtcTokenizer:
         """Reads a SentencePiece model file; ModelError when there is none."""
         try:
-            return cls(path.read_bytes())
+            tokenizer = cls(path.read_bytes())
         except FileNotFoundError as error:
             raise ModelError(f"{path}: no such tokenizer") from error
         except (OSError, RuntimeError) as error:
             raise ModelError(f"{path}: not a SentencePiece model") from error
+        if len(tokenizer) < 2:
+            raise ModelError(f"{path}: a SentencePiece model without pieces")
+        return tokenizer
 
     @classmethod
     def train(cls, texts: Iterable[str], pieces: int) -> CtcTokenizer:
@@ -103,10 +106,16 @@ class PieceTable:
 
     @classmethod
     def load(cls, path: Path) -> PieceTable:
+        """Reads a JSON list of pieces; ModelError when it is none."""
         try:
-            return cls(json.loads(path.read_text("utf-8")))
-        except (OSError, ValueError) as error:
+            pieces = json.loads(path.read_text("utf-8"))
+        except FileNotFoundError as error:
+            raise ModelError(f"{path}: no such table of pieces") from error
+        except (OSError, ValueError, RecursionError) as error:
             raise ModelError(f"{path}: not a table of pieces") from error
+        if not isinstance(pieces, list) or not all(isinstance(piece, str) for piece in pieces):
+            raise ModelError(f"{path}: not a table of pieces: it must be a list of texts")
+        return cls(pieces)
 
     def save(self, path: Path) -> None:
         write_whole(path, json.dumps(self.pieces, ensure_ascii=False).encode())

@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from asr.nn.decoder import AttentionDecoder, DecoderConfig
-from asr.nn.encoder import SUBSAMPLING, EncoderConfig, EncoderOutput, StreamingEncoder, next_window
+from asr.nn.encoder import EncoderConfig, StreamingEncoder
 from asr.nn.speech_model import ModelConfig, SpeechModel
+from asr.nn.vit import ViTConfig
 from asr.tokenizer import CtcTokenizer, PieceTable
 
 ENCODER = EncoderConfig(
     mels=80, d_model=32, heads=4, inner=48, layers=2, ctc_layers=1, vocabulary=17, left_context=12, rotary_dim=4
 )
 DECODER = DecoderConfig(d_model=32, heads=4, inner=48, layers=2, vocabulary=40, rotary_dim=4)
+GATE = ViTConfig((8, 24), (4, 6), 1, d_model=16, heads=2, inner=24, layers=2, classes=6)
 TABLE = PieceTable(["<unk>", "<s>", "</s>", *(f"▁{a}{b}" for a in "abcdef" for b in "ghijk"), *"lmnopqr"])
 
 
@@ -53,8 +55,16 @@ def small_reader(seed: int = 0) -> SpeechModel:
     """The same with an attention decoder, whose pieces are words and letters of their own."""
     model = small_model(seed)
     sizes = replace(DECODER, vocabulary=len(TABLE))
+    model.config = replace(model.config, decoder=sizes)
     model.decoder, model.decoder_pieces = randomise(AttentionDecoder(sizes), seed), TABLE
     return model
+
+
+def noise(batch: int, size: int, g: torch.Generator) -> Tensor:
+    """Samples `(batch, size)` whose level wanders, as in speech."""
+    envelope = torch.rand(batch, 1, size // 3000 + 2, generator=g) ** 3
+    envelope = torch.nn.functional.interpolate(envelope, size)[:, 0]
+    return torch.randn(batch, size, generator=g) * envelope * 0.3
 
 
 def cuts(draw: st.DrawFn, size: int, longest: int) -> list[int]:
@@ -63,18 +73,3 @@ def cuts(draw: st.DrawFn, size: int, longest: int) -> list[int]:
     while sum(pieces) < size:
         pieces.append(min(draw(st.integers(1, longest)), size - sum(pieces)))
     return pieces
-
-
-def stream_encoder(encoder: StreamingEncoder, frames: Tensor, chunk: int, look_ahead: int) -> EncoderOutput:
-    """Frames `(batch, time, mels)` chunk by chunk, to the end."""
-    state, outputs = encoder.start(frames.shape[0], chunk), []
-    while own := next_window(frames.shape[1], chunk, look_ahead, final=True)[1]:
-        window = next_window(frames.shape[1], chunk, look_ahead, final=True)[0]
-        output, state = encoder(frames[:, : window * SUBSAMPLING], state, own)
-        outputs.append(output)
-        frames = frames[:, own * SUBSAMPLING :]
-    return EncoderOutput(
-        torch.cat([o.memory for o in outputs], 1),
-        torch.cat([o.log_probs for o in outputs], 1),
-        sum(o.lengths for o in outputs),
-    )

@@ -53,7 +53,8 @@ def attention(
             scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
         weights = scores.softmax(-1)
         nowhere = None if mask is None else ~mask.any(-1, keepdim=True)
-        out = weights @ v if nowhere is None else (weights @ v).masked_fill(nowhere, 0)
+        out = weights.to(v.dtype) @ v  # a bias may be more precise than what it is added to
+        out = out if nowhere is None else out.masked_fill(nowhere, 0)
         if not return_weights:
             return out
         return out, weights if nowhere is None else weights.masked_fill(nowhere, 0)
@@ -69,20 +70,21 @@ def attention(
 class KeyValueCache:
     """Projected keys and values of the positions that later queries may still see: a preallocated ring per row.
 
-    One cache serves all layers of a stack. The slot of a position is `position % capacity`, so a ring of left context
-    + chunk positions never loses a key that a query of the chunk may see. Appending changes the cache in place.
+    One cache serves all layers of a stack. Slots are taken in turn, whatever the positions: rows may be at different
+    ones, and a ring of left context + chunk positions never loses a key that a query of the chunk may see. Appending
+    changes the cache in place.
 
     Attributes:
         keys: `(batch, layers, heads, capacity, d_k)`.
         values: `(batch, layers, heads, capacity, d_k)`.
         positions: `(batch, capacity)`, the absolute position in each slot, -1 where empty.
-        used: number of leading slots that may hold something (in any row).
+        claimed: how many positions have been stored so far.
     """
 
     keys: Tensor
     values: Tensor
     positions: Tensor = field(metadata={"empty": -1})
-    used: int = 0
+    claimed: int = 0
 
     @classmethod
     def empty(cls, batch: int, layers: int, heads: int, capacity: int, head_dim: int, like: Tensor) -> KeyValueCache:
@@ -95,13 +97,20 @@ class KeyValueCache:
     def capacity(self) -> int:
         return self.positions.shape[1]
 
+    @property
+    def used(self) -> int:
+        """Number of leading slots that may hold something."""
+        return min(self.claimed, self.capacity)
+
     def claim(self, positions: Tensor) -> Tensor:
         """Reserves the slots `(batch, time)` of new absolute positions `(batch, time)`; at most `capacity` at once."""
-        if positions.shape[1] > self.capacity:
-            raise ValueError(f"{positions.shape[1]} positions do not fit in a cache of {self.capacity}")
-        slots = positions % self.capacity
+        size = positions.shape[1]
+        if size > self.capacity:
+            raise ValueError(f"{size} positions do not fit in a cache of {self.capacity}")
+        slots = torch.arange(self.claimed, self.claimed + size, device=positions.device) % self.capacity
+        slots = slots.expand(positions.shape[0], -1)
         self.positions.scatter_(1, slots, positions)
-        self.used = min(self.capacity, self.used + positions.shape[1])
+        self.claimed += size
         return slots
 
     def append(self, layer: int, k: Tensor, v: Tensor, slots: Tensor) -> tuple[Tensor, Tensor]:
@@ -120,9 +129,9 @@ class KeyValueCache:
         return torch.cat([past_k, k[:, :, own:]], 2), torch.cat([past_v, v[:, :, own:]], 2)
 
     def truncate(self, length: int) -> None:
-        """Forgets the positions from `length` on, in a cache that has not wrapped around."""
+        """Forgets all but the first `length` positions that were stored, in a ring that has not come round."""
         self.positions[:, length:] = -1
-        self.used = min(self.used, length)
+        self.claimed = min(self.claimed, length)
 
 
 @dataclass
@@ -175,7 +184,6 @@ class MultiHeadAttention(nn.Module):
     Args:
         d_model: width of inputs and outputs.
         heads: number of heads.
-        head_dim: d_k; default `d_model / heads`.
         cross: keys and values come from a memory.
         bias: the projections have biases.
         rotary: turns queries and keys by their absolute positions.
@@ -186,22 +194,20 @@ class MultiHeadAttention(nn.Module):
         d_model: int,
         heads: int,
         *,
-        head_dim: int | None = None,
         cross: bool = False,
         bias: bool = False,
         rotary: Rotate | None = None,
     ) -> None:
         super().__init__()
-        if head_dim is None and d_model % heads:
+        if d_model % heads:
             raise ValueError(f"d_model {d_model} is not a multiple of {heads} heads")
-        self.heads, self.head_dim, self.cross = heads, head_dim or d_model // heads, cross
-        inner = self.heads * self.head_dim
+        self.heads, self.head_dim, self.cross = heads, d_model // heads, cross
         if cross:
-            self.q = nn.Linear(d_model, inner, bias=bias)
-            self.kv = nn.Linear(d_model, 2 * inner, bias=bias)
+            self.q = nn.Linear(d_model, d_model, bias=bias)
+            self.kv = nn.Linear(d_model, 2 * d_model, bias=bias)
         else:
-            self.qkv = nn.Linear(d_model, 3 * inner, bias=bias)
-        self.proj = nn.Linear(inner, d_model, bias=bias)
+            self.qkv = nn.Linear(d_model, 3 * d_model, bias=bias)
+        self.proj = nn.Linear(d_model, d_model, bias=bias)
         self.rotary = rotary
 
     def _split(self, x: Tensor, parts: int) -> tuple[Tensor, ...]:

@@ -16,15 +16,14 @@ from torch import Tensor
 
 from asr.errors import ModelError
 from asr.nn.encoder import SUBSAMPLING
-from asr.nn.features import POWER_FLOOR, LogMel
+from asr.nn.features import SILENCE, FeatureConfig, LogMel
 from asr.nn.gate import SpeechGate
 from asr.nn.sound_picture import sound_picture
 from asr.nn.vit import VisionTransformer, ViTConfig
-from asr.nn.vit_weights import load_vit
+from asr.nn.vit_weights import CONFIG, load_vit
 from asr.nn.weights import MODELS
 
 BUILT_IN = MODELS / "commands"
-SILENCE = math.log10(POWER_FLOOR)  # around a recording
 OPENS = 0.3  # probability of speech from which on the gate is open
 JOINED = 12  # positions (0.29 s): shorter pauses lie inside a stretch
 SHIFTS = (-9, 0, 9)  # frames: views of a window whose verdicts are averaged
@@ -73,9 +72,13 @@ class CommandClassifier:
             ModelError: no such classifier, or an unreadable one.
         """
         vit, extra = load_vit(folder)
-        labels = extra.get("labels")
-        if not isinstance(labels, list) or len(labels) != vit.config.classes:
-            raise ModelError(f"{folder}: not a classifier: its labels do not name the {vit.config.classes} classes")
+        labels, c = extra.get("labels"), vit.config
+        named = isinstance(labels, list) and all(isinstance(label, str) for label in labels)
+        if not named or len(set(labels)) != len(labels) or len(labels) != c.classes:
+            raise ModelError(f"{folder / CONFIG}: not a classifier: its labels do not name the {c.classes} classes")
+        mels = FeatureConfig().mels
+        if c.channels != 1 or c.image[0] > mels:
+            raise ModelError(f"{folder / CONFIG}: not a classifier of sound: vit.image is up to {mels} mels, 1 channel")
         return cls(vit, labels, SpeechGate.load() if gate is None else gate)
 
     @torch.inference_mode()

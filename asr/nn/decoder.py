@@ -13,6 +13,7 @@ from asr.nn.attention import KeyValueCache
 from asr.nn.int8 import Int8Linear, to_int8
 from asr.nn.masks import causal_mask, padding_mask
 from asr.nn.positions import Rotary
+from asr.nn.sizes import bounded, check_rotary
 from asr.nn.states import select_rows
 from asr.nn.transformer import Block
 
@@ -34,16 +35,23 @@ class DecoderConfig:
         dropout: in training.
     """
 
-    d_model: int = 416
-    heads: int = 8
-    inner: int = 1664
-    layers: int = 8
-    vocabulary: int = 32768
-    rotary_dim: int = 32
-    rotary_base: float = 10000.0
-    start: int = 1
-    end: int = 2
-    dropout: float = 0.0
+    d_model: int = bounded(416, 1, 65536)
+    heads: int = bounded(8, 1, 1024)
+    inner: int = bounded(1664, 1, 262144)
+    layers: int = bounded(8, 1, 1024)
+    vocabulary: int = bounded(32768, 3, 1 << 24)
+    rotary_dim: int = bounded(32, 0)
+    rotary_base: float = bounded(10000.0, 1, above=True)
+    start: int = bounded(1, 0)
+    end: int = bounded(2, 0)
+    dropout: float = bounded(0.0, 0, 0.9)
+
+    def __post_init__(self) -> None:
+        check_rotary(self.rotary_dim, self.d_model, self.heads)
+        if self.start == self.end or max(self.start, self.end) >= self.vocabulary:
+            raise ValueError(
+                f"start: {self.start} and end, {self.end}, must be two pieces of a vocabulary of {self.vocabulary}"
+            )
 
 
 @dataclass

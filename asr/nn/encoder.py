@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from asr.nn.attention import ChunkWindows, KeyValueCache
 from asr.nn.masks import FULL_CONTEXT, padding_mask
 from asr.nn.positions import Diagonals, Rotary, relative_bucket
-from asr.nn.states import reset_rows
+from asr.nn.sizes import bounded, check_rotary
 from asr.nn.transformer import Block
 
 SUBSAMPLING = 3  # frames a position: stride of the stem
@@ -38,19 +38,26 @@ class EncoderConfig:
         dropout: in training.
     """
 
-    mels: int = 80
-    d_model: int = 416
-    heads: int = 8
-    inner: int = 1664
-    layers: int = 8
-    ctc_layers: int = 1
-    vocabulary: int = 257
-    left_context: int = 250
-    rotary_dim: int = 32
-    rotary_base: float = 10000.0
-    buckets: int = 64
-    dropout: float = 0.0
-    ctc_after: int | None = None
+    mels: int = bounded(80, 1, 1024)
+    d_model: int = bounded(416, 1, 65536)
+    heads: int = bounded(8, 1, 1024)
+    inner: int = bounded(1664, 1, 262144)
+    layers: int = bounded(8, 1, 1024)
+    ctc_layers: int = bounded(1, 0, 1024)
+    vocabulary: int = bounded(257, 2, 1 << 24)
+    left_context: int = bounded(250, 0, 100_000)
+    rotary_dim: int = bounded(32, 0)
+    rotary_base: float = bounded(10000.0, 1, above=True)
+    buckets: int = bounded(64, 34, 65536)
+    dropout: float = bounded(0.0, 0, 0.9)
+    ctc_after: int | None = bounded(None, 0)
+
+    def __post_init__(self) -> None:
+        check_rotary(self.rotary_dim, self.d_model, self.heads)
+        if self.buckets % 2:
+            raise ValueError(f"buckets: must be even, not {self.buckets}")
+        if self.fork > self.layers:
+            raise ValueError(f"ctc_after: must be at most layers, {self.layers}, not {self.fork}")
 
     @property
     def fork(self) -> int:
@@ -131,10 +138,6 @@ class EncoderState:
     stem: StemState
     cache: KeyValueCache
     position: Tensor
-
-    def reset(self, rows: Sequence[int]) -> None:
-        """Makes rows fresh, at any time; the others go on."""
-        reset_rows(self, rows)
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from asr.nn.states import reset_rows
+from asr.nn.sizes import bounded
 
 POWER_FLOOR = 1e-10  # smallest power per mel before the logarithm
+SILENCE = math.log10(POWER_FLOOR)  # log10 power of a frame of zeros
 SCALED_FLOOR = -6.5  # log10 of the smallest power that the encoder tells from silence
 SPEECH_RMS = 0.05  # the level that the encoder expects of speech, full scale = 1
 MAX_GAIN = 1000.0
@@ -28,10 +28,14 @@ class FeatureConfig:
         mels: number of Slaney mel triangles from 0 Hz to half the sample rate.
     """
 
-    sample_rate: int = 16000
-    window: int = 400
-    hop: int = 128
-    mels: int = 80
+    sample_rate: int = bounded(16000, 1000, 384_000)
+    window: int = bounded(400, 1, 65536)
+    hop: int = bounded(128, 1)
+    mels: int = bounded(80, 1, 1024)
+
+    def __post_init__(self) -> None:
+        if self.hop > self.window:
+            raise ValueError(f"hop: must be at most window, {self.window}, not {self.hop}")
 
 
 @dataclass
@@ -39,12 +43,6 @@ class LogMelState:
     """Samples that later frames still need: `(batch, window - hop + pending)`, pending < hop."""
 
     tail: Tensor
-
-    def reset(self, rows: Sequence[int], history: int) -> None:
-        """Makes rows fresh; possible when no samples are pending, since all rows step together."""
-        if self.tail.shape[1] != history:
-            raise ValueError(f"{self.tail.shape[1] - history} samples are pending: reset rows at a frame boundary")
-        reset_rows(self, rows)
 
 
 class LogMel(nn.Module):

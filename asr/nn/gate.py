@@ -7,8 +7,6 @@ so quiet speech looks like loud speech.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,15 +15,13 @@ from torch import Tensor, nn
 
 from asr.errors import ModelError
 from asr.nn.encoder import SUBSAMPLING
-from asr.nn.features import POWER_FLOOR
+from asr.nn.features import SILENCE
 from asr.nn.sound_picture import sound_picture
-from asr.nn.states import reset_rows
 from asr.nn.vit import VisionTransformer, ViTConfig
-from asr.nn.vit_weights import load_vit, save_vit
+from asr.nn.vit_weights import CONFIG, load_vit, save_vit
 from asr.nn.weights import MODELS
 
 BUILT_IN = MODELS / "gate"
-SILENCE = math.log10(POWER_FLOOR)  # of the frames before a stream
 
 GATE = ViTConfig((80, 120), (40, 12), 1, d_model=64, heads=4, inner=128, layers=3, classes=12)
 
@@ -39,12 +35,6 @@ class GateState:
     """
 
     recent: Tensor = field(metadata={"empty": SILENCE})
-
-    def reset(self, rows: Sequence[int], history: int) -> None:
-        """Makes rows fresh; possible when no frames are pending, since all rows step together."""
-        if self.recent.shape[1] != history:
-            raise ValueError(f"{self.recent.shape[1] - history} frames are pending: reset rows between steps")
-        reset_rows(self, rows)
 
 
 class SpeechGate(nn.Module):
@@ -66,7 +56,9 @@ class SpeechGate(nn.Module):
         self.mels, self.window = c.image
         self.step = c.patch[1]
         self.positions = self.step // SUBSAMPLING  # a step
-        if c.classes % self.positions or self.step % SUBSAMPLING:
+        if c.channels != 1:
+            raise ValueError(f"log-mel pictures have 1 channel, not {c.channels}")
+        if self.step % SUBSAMPLING or c.classes % self.positions:
             raise ValueError(f"{c.classes} classes are not the positions of whole steps of {self.step} frames")
         if not 0 <= late < c.classes // self.positions:
             raise ValueError(f"this gate judges 0 to {c.classes // self.positions - 1} steps late, not {late}")
@@ -83,7 +75,7 @@ class SpeechGate(nn.Module):
         try:
             return cls(vit, late).eval()
         except ValueError as error:
-            raise ModelError(f"{folder}: not a speech gate: {error}") from error
+            raise ModelError(f"{folder / CONFIG}: not a speech gate: {error}") from error
 
     def save(self, folder: Path, about: str = "", *, pack: str = "float16") -> None:
         """Writes the gate as `save_vit` does."""

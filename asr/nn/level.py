@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
 from asr.nn.features import level_gain
-from asr.nn.states import reset_rows
 
 RECENT = 1000  # frames: the background is what lies under the last 8 s
 SPEECH = 500  # frames: the level is that of the last 4 s of speech
@@ -40,9 +38,6 @@ class LevelState:
     def start(cls, batch: int, like: Tensor) -> LevelState:
         none, zero = like.new_full((batch, RECENT), -1.0), like.new_zeros(batch)
         return cls(none, none[:, :SPEECH], zero, zero)
-
-    def reset(self, rows: Sequence[int]) -> None:
-        reset_rows(self, rows)
 
 
 def follow_level(mean_square: Tensor, own: int, state: LevelState) -> tuple[Tensor, LevelState]:

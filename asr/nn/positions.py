@@ -1,4 +1,4 @@
-"""Encodings of position: relative bias, rotary, sinusoidal and learned (in one and two dimensions)."""
+"""Encodings of position: relative bias, rotary, and learned on a grid."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Rotary:
 
     def __init__(self, dim: int, base: float = 10000.0) -> None:
         self.dim, self.base = dim, base
-        self._last: tuple[Tensor, torch.dtype, Tensor, Tensor] | None = None  # all layers turn by the same positions
+        self._last: tuple[Tensor, int, torch.dtype, Tensor, Tensor] | None = None  # all layers turn by the same
 
     def turn(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Cosines and sines `(..., dim / 2)` in float64 of integer positions `(...)`."""
@@ -86,50 +86,33 @@ class Rotary:
 
     def __call__(self, x: Tensor, positions: Tensor) -> Tensor:
         """Turns `x` `(batch, heads, time, d_k)` by absolute `positions` `(batch or 1, time)`."""
-        last = self._last
-        if last is None or last[0] is not positions or last[1] != x.dtype:
+        last, version = self._last, 0 if positions.is_inference() else positions._version
+        if last is None or last[0] is not positions or last[1:3] != (version, x.dtype):
             cos, sin = (part.to(x.dtype).unsqueeze(1) for part in self.turn(positions))
-            self._last = last = positions, x.dtype, cos, sin
-        _, _, cos, sin = last
+            self._last = last = positions, version, x.dtype, cos, sin
+        *_, cos, sin = last
         even, odd, rest = x[..., 0 : self.dim : 2], x[..., 1 : self.dim : 2], x[..., self.dim :]
         turned = torch.stack([even * cos - odd * sin, even * sin + odd * cos], -1).flatten(-2)
         return torch.cat([turned, rest], -1)
 
 
-def sinusoidal(positions: Tensor, dim: int, base: float = 10000.0) -> Tensor:
-    """Encoding `(..., dim)` of positions `(...)`: sines in even, cosines in odd places (Vaswani et al. 2017)."""
-    if dim % 2:
-        raise ValueError(f"a sinusoidal encoding needs an even width, not {dim}")
-    cos, sin = Rotary(dim, base).turn(positions)
-    return torch.stack([sin, cos], -1).flatten(-2).float()
-
-
 class LearnedPositions(nn.Module):
-    """A learned vector for each position of a line or of a grid, interpolated to other sizes.
+    """A learned vector for each place of a grid, interpolated to other sizes as timm does.
 
     Args:
-        size: `(length,)` or `(height, width)` of the trained grid.
+        size: `(rows, columns)` of the trained grid.
         dim: width of the vectors.
-        antialias: smooth a grid before it is shrunk, and interpolate with the kernel that timm takes.
     """
 
-    def __init__(self, size: tuple[int, ...], dim: int, *, antialias: bool = False) -> None:
+    def __init__(self, size: tuple[int, int], dim: int) -> None:
         super().__init__()
-        self.antialias = antialias
-        if len(size) not in (1, 2):
-            raise ValueError(f"positions are learned on a line or a grid, not in {len(size)} dimensions")
         self.weight = nn.Parameter(torch.empty(*size, dim))
         nn.init.trunc_normal_(self.weight, std=0.02)
 
-    def forward(self, *size: int) -> Tensor:
-        """Vectors `(*size, dim)`: the trained ones, or interpolated (linear on a line, bicubic on a grid)."""
-        trained = tuple(self.weight.shape[:-1])
-        size = size or trained
-        if len(size) != len(trained):
-            raise ValueError(f"{len(size)}-dimensional positions asked of {len(trained)}-dimensional ones")
-        if size == trained:
+    def forward(self, rows: int, columns: int) -> Tensor:
+        """Vectors `(rows, columns, dim)`: the trained ones, or interpolated (bicubic, smoothed first, in float32)."""
+        if (rows, columns) == self.weight.shape[:2]:
             return self.weight
-        mode = "linear" if len(trained) == 1 else "bicubic"
-        grid = self.weight.movedim(-1, 0)[None].contiguous()
-        antialias = self.antialias and len(trained) == 2
-        return F.interpolate(grid, size=size, mode=mode, align_corners=False, antialias=antialias)[0].movedim(0, -1)
+        grid = self.weight.float().movedim(-1, 0)[None].contiguous()
+        grid = F.interpolate(grid, size=(rows, columns), mode="bicubic", align_corners=False, antialias=True)
+        return grid[0].movedim(0, -1).to(self.weight.dtype)

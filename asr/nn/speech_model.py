@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,10 +14,11 @@ from asr.errors import ModelError
 from asr.files import write_whole
 from asr.nn.decoder import AttentionDecoder, DecoderConfig
 from asr.nn.encoder import SUBSAMPLING, EncoderConfig, EncoderOutput, EncoderState, StreamingEncoder, next_window
-from asr.nn.features import FeatureConfig, LogMel, LogMelState, level_gain, scale_frames
+from asr.nn.features import SILENCE, FeatureConfig, LogMel, LogMelState, level_gain, scale_frames
 from asr.nn.level import LevelState, follow_level, loud_from
 from asr.nn.masks import padding_mask
-from asr.nn.weights import MODELS, halve_all, load_weights, quantise_all, save_weights
+from asr.nn.sizes import read_json, read_sizes
+from asr.nn.weights import MODELS, assign_weights, halve_all, load_weights, quantise_all, save_weights
 from asr.tokenizer import CtcTokenizer, PieceTable
 
 CONFIG, ENCODER, DECODER, CTC_PIECES, DECODER_PIECES = (
@@ -46,19 +46,13 @@ class ModelConfig:
     decoder: DecoderConfig | None = None
     about: str = ""
 
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> ModelConfig:
-        """ModelError when a key is unknown or has the wrong kind of value."""
-        try:
-            decoder = values.get("decoder")
-            return cls(
-                FeatureConfig(**values.get("features", {})),
-                EncoderConfig(**values.get("encoder", {})),
-                None if decoder is None else DecoderConfig(**decoder),
-                values.get("about", ""),
+    def __post_init__(self) -> None:
+        if self.encoder.mels != self.features.mels:
+            raise ValueError(f"encoder.mels: must be features.mels, {self.features.mels}, not {self.encoder.mels}")
+        if self.decoder is not None and self.decoder.d_model != self.encoder.d_model:
+            raise ValueError(
+                f"decoder.d_model: must be encoder.d_model, {self.encoder.d_model}, not {self.decoder.d_model}"
             )
-        except TypeError as error:
-            raise ModelError(f"model configuration: {str(error).split('__init__() ')[-1]}") from error
 
 
 @dataclass
@@ -76,20 +70,12 @@ class ModelState:
     """
 
     features: LogMelState
-    pending: Tensor
+    pending: Tensor = field(metadata={"empty": SILENCE})
     level: LevelState
     encoder: EncoderState
     gain: Tensor | None = field(metadata={"keep": True})
     chunk: int = field(metadata={"keep": True})
     look_ahead: int = field(metadata={"keep": True})
-
-    def reset(self, rows: Sequence[int], history: int) -> None:
-        """Makes rows fresh; possible when nothing is pending (after `final`), since all rows step together."""
-        if self.pending.shape[1]:
-            raise ValueError(f"{self.pending.shape[1]} frames are pending: finish the stream first")
-        self.features.reset(rows, history)
-        self.level.reset(rows)
-        self.encoder.reset(rows)
 
 
 @dataclass(frozen=True)
@@ -270,33 +256,37 @@ class SpeechModel(nn.Module):
         """A model by the name of a built-in one or by its folder, ready for inference.
 
         Raises:
-            ModelError: no such model, an unreadable one, or one whose weights do not fit its configuration.
+            ModelError: no such model, an unreadable one, or one whose parts do not fit each other.
         """
         folder = model_folder(source)
         try:
-            config = ModelConfig.from_dict(json.loads((folder / CONFIG).read_text("utf-8")))
+            content = read_json(folder / CONFIG)
         except OSError as error:
             if Path(source).is_dir():
                 raise ModelError(f"{source}: holds no model ({CONFIG} is missing)") from error
             names = ", ".join(sorted(p.name for p in MODELS.iterdir() if (p / CONFIG).is_file()))
             raise ModelError(f"no model {source}: give the folder of one, or a built-in one ({names})") from error
-        except ValueError as error:
-            raise ModelError(f"{folder / CONFIG}: not a model configuration ({error})") from error
+        config = read_sizes(ModelConfig, content, folder / CONFIG)
+        encoder, decoder = config.encoder, config.decoder
         tokenizer = CtcTokenizer.load(folder / CTC_PIECES)
-        pieces = None if config.decoder is None else PieceTable.load(folder / DECODER_PIECES)
+        pieces = None if decoder is None else PieceTable.load(folder / DECODER_PIECES)
+        if len(tokenizer) != encoder.vocabulary:
+            raise ModelError(
+                f"{folder / CTC_PIECES}: makes {len(tokenizer)} outputs, and {CONFIG} says {encoder.vocabulary}"
+            )
+        weights = load_weights(folder / ENCODER, blocks=encoder.layers + encoder.ctc_layers)
+        if decoder is not None:
+            if not max(decoder.start, decoder.end) < len(pieces) <= decoder.vocabulary:  # rows may be left over
+                raise ModelError(
+                    f"{folder / DECODER_PIECES}: holds {len(pieces)} pieces, and {CONFIG} says {decoder.vocabulary}"
+                )
+            decoder_weights = load_weights(folder / DECODER, blocks=decoder.layers)
         with torch.device("meta"):
             model = cls(config, tokenizer, pieces)
         model.features = LogMel(config.features)
-        weights = load_weights(folder / ENCODER)
         features = {k.removeprefix("features."): weights.pop(k) for k in list(weights) if k.startswith("features.")}
-        parts = [(model.features, features), (model.encoder, weights)]
-        if model.decoder is not None:
-            parts.append((model.decoder, load_weights(folder / DECODER)))
-        for module, tensors in parts:
-            try:
-                module.load_state_dict(tensors, assign=True)
-            except RuntimeError as error:
-                raise ModelError(
-                    f"{folder}: the weights do not fit {CONFIG} ({str(error).splitlines()[-1].strip()})"
-                ) from error
+        assign_weights(model.features, features, folder / ENCODER)
+        assign_weights(model.encoder, weights, folder / ENCODER)
+        if decoder is not None:
+            assign_weights(model.decoder, decoder_weights, folder / DECODER)
         return model.to(device).eval().requires_grad_(False)

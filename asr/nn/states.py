@@ -23,7 +23,11 @@ def select_rows(state: S, rows: Sequence[int]) -> S:
 
 
 def reset_rows(state: Any, rows: Sequence[int]) -> None:
-    """Makes the given rows fresh, in place: zeros, or what a field's metadata names as `empty`; `keep` leaves it."""
+    """Makes the given rows fresh streams, in place; the others go on.
+
+    All rows step together: what is pending when a row is reset is silence in the new stream. A field of the state
+    becomes zeros, or what its metadata names as `empty`; with `keep` it stays as it is.
+    """
     for f in dataclasses.fields(state):
         value = getattr(state, f.name)
         if f.metadata.get("keep"):

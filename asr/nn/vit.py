@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from asr.nn.positions import LearnedPositions
+from asr.nn.sizes import bounded, check_heads
 from asr.nn.transformer import Block
 
 EPSILON = 1e-6  # of the LayerNorms, as in the published weights
@@ -35,21 +36,22 @@ class ViTConfig:
         dropout: of each residual branch, in training.
     """
 
-    image: tuple[int, int] = (224, 224)
-    patch: tuple[int, int] = (16, 16)
-    channels: int = 3
-    d_model: int = 768
-    heads: int = 12
-    inner: int = 3072
-    layers: int = 12
-    classes: int = 1000
-    hidden: int = 0
-    dropout: float = 0.0
+    image: tuple[int, int] = bounded((224, 224), 1, 65536)
+    patch: tuple[int, int] = bounded((16, 16), 1, 65536)
+    channels: int = bounded(3, 1, 1024)
+    d_model: int = bounded(768, 1, 65536)
+    heads: int = bounded(12, 1, 1024)
+    inner: int = bounded(3072, 1, 262144)
+    layers: int = bounded(12, 1, 1024)
+    classes: int = bounded(1000, 1, 1 << 24)
+    hidden: int = bounded(0, 0, 262144)
+    dropout: float = bounded(0.0, 0, 0.9)
 
     def __post_init__(self) -> None:
         for name in ("image", "patch"):
             object.__setattr__(self, name, tuple(getattr(self, name)))  # JSON and YAML have lists
         _grid(self.image, self.patch)
+        check_heads(self.d_model, self.heads)
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -108,7 +110,7 @@ class VisionTransformer(nn.Module):
         self.config = c = config
         self.patches = PatchEmbedding(c.channels, c.patch, c.d_model)
         self.token = nn.Parameter(torch.zeros(c.d_model))
-        self.positions = LearnedPositions(c.grid, c.d_model, antialias=True)
+        self.positions = LearnedPositions(c.grid, c.d_model)
         self.blocks = nn.ModuleList(
             Block(c.d_model, c.heads, c.inner, bias=True, dropout=c.dropout, epsilon=EPSILON) for _ in range(c.layers)
         )

@@ -14,8 +14,9 @@ from torch import Tensor
 
 from asr.errors import ModelError
 from asr.files import write_whole
+from asr.nn.sizes import read_json, read_sizes
 from asr.nn.vit import VisionTransformer, ViTConfig
-from asr.nn.weights import halve_all, load_weights, quantise_all, save_weights
+from asr.nn.weights import assign_weights, halve_all, load_weights, quantise_all, save_weights
 
 CONFIG, WEIGHTS = "vit.json", "vit.safetensors"
 
@@ -23,7 +24,7 @@ _TIMM = {
     r"patch_embed\.proj\.": "patches.proj.",
     r"blocks\.(\d+)\.norm1\.": r"blocks.\1.norm_att.",
     r"blocks\.(\d+)\.norm2\.": r"blocks.\1.norm_ff.",
-    r"blocks\.(\d+)\.attn\.": r"blocks.\1.att.",
+    r"blocks\.(\d+)\.attn\.(qkv|proj)\.": r"blocks.\1.att.\2.",
     r"blocks\.(\d+)\.mlp\.fc1\.": r"blocks.\1.ff.up.",
     r"blocks\.(\d+)\.mlp\.fc2\.": r"blocks.\1.ff.down.",
     r"norm\.": "norm.",
@@ -110,19 +111,13 @@ def load_vit(folder: Path) -> tuple[VisionTransformer, dict[str, Any]]:
     Raises:
         ModelError: no such model, an unreadable one, or one whose weights do not fit its configuration.
     """
-    path = folder / CONFIG
+    path, weights = folder / CONFIG, folder / WEIGHTS
     try:
-        extra = json.loads(path.read_text("utf-8"))
-        config = ViTConfig(**extra.pop("vit"))
+        extra = read_json(path)
     except OSError as error:
         raise ModelError(f"{folder}: holds no Vision Transformer ({CONFIG} is missing)") from error
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ModelError(f"{path}: not the configuration of a Vision Transformer ({error})") from error
+    config = read_sizes(ViTConfig, extra.pop("vit", None), path, "vit")
+    tensors = load_weights(weights, blocks=config.layers)
     with torch.device("meta"):
         model = VisionTransformer(config)
-    try:
-        model.load_state_dict(load_weights(folder / WEIGHTS), assign=True)
-    except RuntimeError as error:
-        reason = str(error).splitlines()[-1].strip()
-        raise ModelError(f"{folder}: the weights do not fit {CONFIG} ({reason})") from error
-    return model.eval().requires_grad_(False), extra
+    return assign_weights(model, tensors, weights).eval().requires_grad_(False), extra

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 MARGIN = 0.3  # s kept before the first and after the last sound of an utterance
@@ -33,6 +34,19 @@ class Segment:
     start: int
     end: int
     reason: str
+
+
+def best_pause(loudness: Sequence[float], seconds: float) -> int:
+    """Where to cut: the middle of the quietest 0.3 s without a heard position, late in what is too long.
+
+    Args:
+        loudness: mean square of each position, infinity where CTC hears something.
+        seconds: how long a position is.
+    """
+    width = max(1, round(MARGIN / seconds))
+    windows = range(int(len(loudness) * (1 - BEST_PAUSE)), len(loudness) - width)
+    best = min(windows, key=lambda i: max(loudness[i : i + width]), default=len(loudness) - 1)
+    return best + width // 2
 
 
 @dataclass
@@ -100,20 +114,12 @@ class Endpointer:
         if now - self._last_heard >= self._positions(self.rules.unheard):
             return self._close(self.position, "pause")
         if self.position - self.floor >= self._positions(self.rules.longest):
-            return self._close(self._best_pause(), "length")
+            return self._close(self.floor + best_pause(self._loudness, self.seconds), "length")
         return None
 
     def finish(self) -> Segment | None:
         """The end of the stream: what is still open."""
         return None if self._first is None else self._close(self.position, "end")
-
-    def _best_pause(self) -> int:
-        """The middle of the quietest 0.3 s without a heard position, late in the utterance."""
-        width = max(1, round(self._positions(MARGIN)))
-        begin = int(len(self._loudness) * (1 - BEST_PAUSE))
-        windows = range(begin, len(self._loudness) - width)
-        best = min(windows, key=lambda i: max(self._loudness[i : i + width]), default=len(self._loudness) - 1)
-        return self.floor + best + width // 2
 
     def _close(self, end: int, reason: str) -> Segment:
         segment = Segment(self.floor, end, reason)

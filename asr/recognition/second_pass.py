@@ -16,12 +16,14 @@ from torch.nn.utils.rnn import pad_sequence
 
 from asr.nn.encoder import SUBSAMPLING
 from asr.nn.speech_model import SpeechModel
+from asr.recognition.parts import readable_parts
 from asr.recognition.segments import ReadWord, Utterance
 from asr.search.alignment import align_words
 from asr.search.ctc import ctc_greedy, speech_posterior
 from asr.search.greedy import attention_greedy
 from asr.search.hypothesis import Hypothesis
-from asr.search.witness import cut_repeated_tail, hears_speech, hears_word, recognises
+from asr.search.repeats import settle_repeats
+from asr.search.witness import hears_speech, hears_word, recognises
 from asr.text import letter_count
 
 MOST_ROWS = 16
@@ -50,6 +52,15 @@ def read_utterances(
     """
     if not second_pass:
         return [read_ctc(model, one.log_probs, one.speech) for one in utterances]
+    parts = [(index, part) for index, one in enumerate(utterances) for part in readable_parts(model, one)]
+    words: list[list[ReadWord]] = [[] for _ in utterances]
+    for (index, part), read in zip(parts, _read_parts(model, [part for _, part in parts]), strict=True):
+        offset = part.segment.start - utterances[index].segment.start
+        words[index] += [word.moved(offset) for word in read]
+    return words
+
+
+def _read_parts(model: SpeechModel, utterances: Sequence[Utterance]) -> list[list[ReadWord]]:
     words: list[list[ReadWord]] = [[] for _ in utterances]
     encoded: list[_Encoded] = []
     for batch in _batches(utterances):
@@ -132,7 +143,13 @@ def _decode(model: SpeechModel, encoded: Sequence[_Encoded], words: list[list[Re
 
 def _witnessed(model: SpeechModel, hypothesis: Hypothesis, encoded: _Encoded) -> list[ReadWord]:
     """The words of what the decoder wrote, timed by CTC; those stay that CTC and the gate bear witness to."""
-    hypothesis = cut_repeated_tail(hypothesis, encoded.ctc_text, model.decoder_pieces)
+    hypothesis = settle_repeats(
+        hypothesis,
+        model.decoder_pieces,
+        encoded.log_probs,
+        model.tokenizer,
+        len(encoded.log_probs) * model.position_seconds,
+    )
     words = model.decoder_pieces.words(hypothesis.pieces)
     spans = align_words([text for text, _ in words], encoded.log_probs, model.tokenizer)
     posterior = speech_posterior(encoded.log_probs)

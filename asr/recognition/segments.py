@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -29,6 +29,10 @@ class ReadWord:
     text: str
     span: Span
     confidence: float
+
+    def moved(self, positions: int) -> ReadWord:
+        """The same word, so many positions later."""
+        return replace(self, span=replace(self.span, start=self.span.start + positions, end=self.span.end + positions))
 
 
 @dataclass(frozen=True)
@@ -175,8 +179,9 @@ class Clock:
         endpoint = Endpoint(end, segment.reason)
         if not words:
             return [endpoint]
+        times = [(self.at(segment.start + word.span.start), self.at(segment.start + word.span.end)) for word in words]
         timed = tuple(
-            Word(w.text, self.at(segment.start + w.span.start), self.at(segment.start + w.span.end), w.confidence)
-            for w in words
+            Word(word.text, min(first, end), min(last, end), word.confidence)
+            for word, (first, last) in zip(words, times, strict=True)
         )
         return [Final(" ".join(word.text for word in words), start, end, timed), endpoint]

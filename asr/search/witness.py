@@ -1,5 +1,4 @@
-"""CTC and, if there is one, the speech gate as the attention decoder's witnesses: no words where they hear nothing, no
-tails that go round in circles."""
+"""CTC and, if there is one, the speech gate as the attention decoder's witnesses: no words where they hear nothing."""
 
 from __future__ import annotations
 
@@ -8,19 +7,13 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from asr.search.ctc import speech_posterior
-from asr.search.hypothesis import Hypothesis
-from asr.text import letter_count
-from asr.tokenizer import PieceTable
 
-MOST_REPEATS = 3  # a phrase said more often in a row, with more letters than CTC hears, is a loop
-LONGEST_REPEAT = 16  # pieces that say again what stands before them; more of them are a loop, however few the repeats
 UTTERANCE_HEARD = 0.25  # posterior; all but one of 300 single spoken digits have it, 90 % of noises do not
 CERTAIN = 0.98  # posterior of a piece from which on CTC is sure that something is said
 ALIGNED = 0.5  # mean score of aligned words below which they are none of what CTC hears; 278 utterances all have more
 WORD_HEARD = 0.05  # posterior below which CTC hears nothing but blanks
 NEIGHBOURHOOD = 12  # positions (0.29 s) around a word
 UTTERANCE_SPEECH, WORD_SPEECH = 0.3, 0.15  # probability of speech (gate) below which there are no words, no word
-EXCESS = 1.5  # letters written for each letter that CTC hears, from which on repeats are not believed
 
 
 def hears_speech(posterior: Tensor, speech: Tensor | None = None) -> bool:
@@ -50,19 +43,3 @@ def hears_word(posterior: Tensor, start: int, end: int, speech: Tensor | None = 
     return bool((posterior[around] > WORD_HEARD).any()) and (
         speech is None or bool((speech[around] > WORD_SPEECH).any())
     )
-
-
-def cut_repeated_tail(hypothesis: Hypothesis, ctc_text: str, table: PieceTable) -> Hypothesis:
-    """Keeps one of the phrases that a looping decoder repeats to the end, unless CTC hears as many letters."""
-    pieces = hypothesis.pieces
-    if letter_count(table.decode(pieces)) <= EXCESS * letter_count(ctc_text):
-        return hypothesis
-    kept = len(pieces)
-    for size in range(1, len(pieces) // 2 + 1):
-        start = len(pieces) - size  # from here on, each piece comes again `size` later
-        while start and pieces[start - 1] == pieces[start - 1 + size]:
-            start -= 1
-        repeated = len(pieces) - size - start
-        if repeated >= min(MOST_REPEATS * size, LONGEST_REPEAT):
-            kept = min(kept, start + size)
-    return Hypothesis(pieces[:kept], hypothesis.scores[:kept])

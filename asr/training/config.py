@@ -8,11 +8,7 @@ from typing import Any, Literal
 
 from asr.errors import ConfigError
 from asr.nn.encoder import EncoderConfig
-
-
-def _number(default: Any, low: float, high: float = float("inf"), *, above: bool = False) -> Any:
-    """A field whose value (or each of its values) lies in [low, high], or in (low, high] where `above`."""
-    return field(default=default, metadata={"low": low, "high": high, "above": above})
+from asr.nn.sizes import bounded
 
 
 def _path(default: Any) -> Any:
@@ -39,14 +35,14 @@ class DataConfig:
     """
 
     train: tuple[str, ...] = _path(())
-    weights: tuple[float, ...] = _number((), 0, 1000, above=True)
+    weights: tuple[float, ...] = bounded((), 0, 1000, above=True)
     dev: tuple[str, ...] = _path(())
-    batch_seconds: float = _number(60.0, 0, above=True)
-    max_duration: float = _number(20.0, 0, above=True)
-    buckets: int = _number(8, 1)
-    tail_seconds: float = _number(0.25, 0, 10)
+    batch_seconds: float = bounded(60.0, 0, above=True)
+    max_duration: float = bounded(20.0, 0, above=True)
+    buckets: int = bounded(8, 1)
+    tail_seconds: float = bounded(0.25, 0, 10)
     text: Literal["normalised", "lower", "as_written"] = "normalised"
-    workers: int = _number(2, 0, 256)
+    workers: int = bounded(2, 0, 256)
 
     def __post_init__(self) -> None:
         if self.train and self.weights and len(self.weights) != len(self.train):
@@ -65,7 +61,7 @@ class TokenizerConfig:
     """
 
     model: str | None = _path(None)
-    pieces: int = _number(256, 2, 32000)
+    pieces: int = bounded(256, 2, 32000)
 
 
 @dataclass(frozen=True)
@@ -90,21 +86,21 @@ class AugmentConfig:
         time_share: longest stretch as a share of the utterance.
     """
 
-    speed: tuple[float, ...] = _number((1.0,), 0.5, 2.0)
+    speed: tuple[float, ...] = bounded((1.0,), 0.5, 2.0)
     noise: tuple[str, ...] = _path(())
-    noise_seconds: float = _number(600.0, 0, above=True)
-    noise_probability: float = _number(0.0, 0, 1)
-    snr_db: tuple[float, ...] = _number((5.0, 30.0), -20, 100)
-    babble_probability: float = _number(0.0, 0, 1)
-    room_probability: float = _number(0.0, 0, 1)
-    telephone_probability: float = _number(0.0, 0, 1)
-    codec_probability: float = _number(0.0, 0, 1)
-    gain_db: float = _number(6.0, 0, 60)
-    frequency_masks: int = _number(2, 0, 20)
-    frequency_width: int = _number(27, 0)
-    time_masks: int = _number(5, 0, 100)
-    time_width: int = _number(60, 0)
-    time_share: float = _number(0.05, 0, 1)
+    noise_seconds: float = bounded(600.0, 0, above=True)
+    noise_probability: float = bounded(0.0, 0, 1)
+    snr_db: tuple[float, ...] = bounded((5.0, 30.0), -20, 100)
+    babble_probability: float = bounded(0.0, 0, 1)
+    room_probability: float = bounded(0.0, 0, 1)
+    telephone_probability: float = bounded(0.0, 0, 1)
+    codec_probability: float = bounded(0.0, 0, 1)
+    gain_db: float = bounded(6.0, 0, 60)
+    frequency_masks: int = bounded(2, 0, 20)
+    frequency_width: int = bounded(27, 0)
+    time_masks: int = bounded(5, 0, 100)
+    time_width: int = bounded(60, 0)
+    time_share: float = bounded(0.05, 0, 1)
 
     def __post_init__(self) -> None:
         if len(self.snr_db) != 2 or self.snr_db[0] > self.snr_db[1]:
@@ -122,7 +118,7 @@ class TeacherSource:
     """
 
     folder: str | None = _path(None)
-    agreement: float | None = _number(0.1, 0)
+    agreement: float | None = bounded(0.1, 0)
 
 
 @dataclass(frozen=True)
@@ -145,18 +141,18 @@ class LossConfig:
         edge_weight: namely so much.
     """
 
-    ctc: float = _number(1.0, 0)
-    intermediate: float = _number(0.0, 0)
-    consistency: float = _number(0.0, 0)
-    decoder: float = _number(0.0, 0)
-    distillation: float = _number(0.0, 0)
-    ctc_gradient: float = _number(1.0, 0, 1)
-    label_smoothing: float = _number(0.0, 0, 0.9)
-    intermediate_blocks: tuple[int, ...] = _number((4,), 1)
-    taps: tuple[int, ...] = _number((0, 2, 4, 6, 8), 0)
-    teacher_taps: tuple[int, ...] = _number((), 0)
-    edge: int = _number(10, 0)
-    edge_weight: float = _number(0.15, 0, 1)
+    ctc: float = bounded(1.0, 0)
+    intermediate: float = bounded(0.0, 0)
+    consistency: float = bounded(0.0, 0)
+    decoder: float = bounded(0.0, 0)
+    distillation: float = bounded(0.0, 0)
+    ctc_gradient: float = bounded(1.0, 0, 1)
+    label_smoothing: float = bounded(0.0, 0, 0.9)
+    intermediate_blocks: tuple[int, ...] = bounded((4,), 1)
+    taps: tuple[int, ...] = bounded((0, 2, 4, 6, 8), 0)
+    teacher_taps: tuple[int, ...] = bounded((), 0)
+    edge: int = bounded(10, 0)
+    edge_weight: float = bounded(0.15, 0, 1)
 
 
 @dataclass(frozen=True)
@@ -183,21 +179,21 @@ class OptimiserConfig:
             averages over the last thousand steps.
     """
 
-    learning_rate: float = _number(1e-3, 0, above=True)
-    muon: float = _number(0.0, 0)
-    beta1: float = _number(0.9, 0, 0.9999)
-    beta2: float = _number(0.98, 0, 0.99999)
-    weight_decay: float = _number(0.01, 0)
-    clip: float = _number(1.0, 0, above=True)
-    accumulate: int = _number(1, 1)
-    stem_rate: float = _number(1.0, 0)
-    relative_rate: float = _number(1.0, 0)
-    ctc_rate: float = _number(1.0, 0)
-    output_rate: float = _number(1.0, 0)
-    decoder_rate: float = _number(0.0, 0)
-    frozen_blocks: int = _number(0, 0)
-    layer_decay: float = _number(1.0, 0, 1, above=True)
-    ema: float = _number(0.0, 0, 0.99999)
+    learning_rate: float = bounded(1e-3, 0, above=True)
+    muon: float = bounded(0.0, 0)
+    beta1: float = bounded(0.9, 0, 0.9999)
+    beta2: float = bounded(0.98, 0, 0.99999)
+    weight_decay: float = bounded(0.01, 0)
+    clip: float = bounded(1.0, 0, above=True)
+    accumulate: int = bounded(1, 1)
+    stem_rate: float = bounded(1.0, 0)
+    relative_rate: float = bounded(1.0, 0)
+    ctc_rate: float = bounded(1.0, 0)
+    output_rate: float = bounded(1.0, 0)
+    decoder_rate: float = bounded(0.0, 0)
+    frozen_blocks: int = bounded(0, 0)
+    layer_decay: float = bounded(1.0, 0, 1, above=True)
+    ema: float = bounded(0.0, 0, 0.99999)
 
 
 @dataclass(frozen=True)
@@ -217,15 +213,15 @@ class ChunkConfig:
         favour: namely in this share of the draws that are not full context.
     """
 
-    sizes: tuple[int, ...] = _number((1, 3, 7, 13, 20, 27), 1)
-    look_ahead: tuple[int, ...] = _number((0, 7, 13), 0)
-    full_context: float = _number(0.4, 0, 1)
-    max_cost: float = _number(2.0, 1)
-    left_context: tuple[int, ...] = _number((), 0)
-    dev_size: int = _number(13, 1)
-    dev_look_ahead: int = _number(13, 0)
-    favoured: tuple[int, ...] = _number((), 0)
-    favour: float = _number(0.0, 0, 1)
+    sizes: tuple[int, ...] = bounded((1, 3, 7, 13, 20, 27), 1)
+    look_ahead: tuple[int, ...] = bounded((0, 7, 13), 0)
+    full_context: float = bounded(0.4, 0, 1)
+    max_cost: float = bounded(2.0, 1)
+    left_context: tuple[int, ...] = bounded((), 0)
+    dev_size: int = bounded(13, 1)
+    dev_look_ahead: int = bounded(13, 0)
+    favoured: tuple[int, ...] = bounded((), 0)
+    favour: float = bounded(0.0, 0, 1)
 
 
 @dataclass(frozen=True)
@@ -244,15 +240,15 @@ class ScheduleConfig:
         time_limit: minutes of one run, after which it saves and stops; none = no limit.
     """
 
-    steps: int = _number(10000, 1)
-    warmup: int = _number(500, 0)
+    steps: int = bounded(10000, 1)
+    warmup: int = bounded(500, 0)
     decay: Literal["cosine", "inverse_sqrt", "constant"] = "cosine"
-    floor: float = _number(0.02, 0, 1)
-    dev_every: int = _number(1000, 1)
-    checkpoint_every: int = _number(1000, 1)
-    checkpoint_minutes: float = _number(15.0, 0, above=True)
-    keep: int = _number(2, 1)
-    time_limit: float | None = _number(None, 0, above=True)
+    floor: float = bounded(0.02, 0, 1)
+    dev_every: int = bounded(1000, 1)
+    checkpoint_every: int = bounded(1000, 1)
+    checkpoint_minutes: float = bounded(15.0, 0, above=True)
+    keep: int = bounded(2, 1)
+    time_limit: float | None = bounded(None, 0, above=True)
 
 
 @dataclass(frozen=True)
@@ -268,10 +264,10 @@ class NewDecoder:
         dropout: in training.
     """
 
-    layers: int = _number(0, 0)
-    heads: int = _number(8, 1)
-    inner: int = _number(1024, 1)
-    dropout: float = _number(0.1, 0, 0.9)
+    layers: int = bounded(0, 0)
+    heads: int = bounded(8, 1)
+    inner: int = bounded(1024, 1)
+    dropout: float = bounded(0.1, 0, 0.9)
 
 
 @dataclass(frozen=True)
@@ -285,7 +281,7 @@ class TrainConfig:
             decoder are kept. None = a new model with random weights.
     """
 
-    seed: int = _number(1, 0, 2**31)
+    seed: int = bounded(1, 0, 2**31)
     precision: Literal["auto", "float32", "bf16"] = "auto"
     start: str | None = _path(None)
     data: DataConfig = DataConfig()

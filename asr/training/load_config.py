@@ -13,16 +13,11 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from asr.errors import ConfigError
 from asr.files import marked_encoding
+from asr.nn.sizes import out_of_range
 from asr.training.config import TrainConfig
 
 LONGEST = 1_000_000  # bytes of a configuration
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
-_MODEL_LOW = {  # smallest values of the encoder's sizes
-    "ctc_layers": 0,
-    "rotary_dim": 0,
-    "dropout": 0,
-    "left_context": 0,
-}
 
 
 def load_config(path: str | Path, overrides: Sequence[str] = ()) -> TrainConfig:
@@ -119,7 +114,10 @@ def _build(kind: type, values: Any, prefix: str) -> Any:
             _check_value(given[key], known[key], name)
             if known[key].metadata.get("path"):
                 given[key] = _expand(given[key], name)
-    return kind(**given)
+    try:
+        return kind(**given)
+    except ValueError as error:
+        raise ConfigError(f"{prefix}{error}") from error
 
 
 def _suggest(key: str, prefix: str) -> str:
@@ -172,31 +170,16 @@ def _convert(value: Any, wanted: Any, name: str) -> Any:
 
 def _check_value(value: Any, item: Field, name: str) -> None:
     """ConfigError for a number outside of its field's range."""
-    meta = item.metadata
-    low = meta.get("low", None if not name.startswith("model.") else _MODEL_LOW.get(item.name, 1))
     for number in value if isinstance(value, tuple) else (value,):
-        if low is None or not isinstance(number, int | float) or isinstance(number, bool):
+        if "low" not in item.metadata or not isinstance(number, int | float) or isinstance(number, bool):
             continue
-        above, high = meta.get("above", False), meta.get("high", float("inf"))
-        if not (low < number if above else low <= number) or not number <= high:
-            most = "" if high == float("inf") else f" and at most {high:g}"
-            raise ConfigError(f"{name}: must be {'above' if above else 'at least'} {low:g}{most}, not {number!r}")
-        if number == float("inf"):
-            raise ConfigError(f"{name}: must be finite")
+        if complaint := out_of_range(number, item.metadata):
+            raise ConfigError(f"{name}: {complaint}")
 
 
 def _check_together(config: TrainConfig) -> None:
     """ConfigError for values that are possible alone but not with each other."""
     m, d, c, s = config.model, config.data, config.chunks, config.schedule
-    head = m.d_model // m.heads
-    if m.d_model % m.heads:
-        raise ConfigError(f"model.d_model: {m.d_model} must be a multiple of model.heads, {m.heads}")
-    if m.rotary_dim % 2 or m.rotary_dim > head:
-        raise ConfigError(f"model.rotary_dim: must be even and at most d_model / heads = {head}, not {m.rotary_dim}")
-    if m.buckets % 2 or m.buckets < 34:
-        raise ConfigError(f"model.buckets: must be even and at least 34, not {m.buckets}")
-    if m.dropout >= 1:
-        raise ConfigError(f"model.dropout: must be below 1, not {m.dropout}")
     if m.vocabulary != type(m)().vocabulary:
         raise ConfigError("model.vocabulary: comes from the tokenizer: set tokenizer.pieces instead")
     if d.max_duration + d.tail_seconds > d.batch_seconds:

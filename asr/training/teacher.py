@@ -6,7 +6,6 @@ makes of clean, whole utterances is what a streaming student learns to make of n
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,9 @@ from torch.nn import functional as F
 from asr.errors import ModelError
 from asr.nn.masks import padding_mask
 from asr.nn.positions import Rotary
+from asr.nn.sizes import bounded, check_rotary, read_json, read_sizes
 from asr.nn.transformer import Block
-from asr.nn.weights import load_weights
+from asr.nn.weights import assign_weights, load_weights
 
 CONFIG, WEIGHTS = "teacher.json", "teacher.safetensors"
 WINDOW = 895  # samples that a position reads
@@ -31,12 +31,15 @@ DELAY = 1  # the student's position m is taught by the teacher's m - 1, which re
 class TeacherConfig:
     """Sizes of the teacher, as in `EncoderConfig`."""
 
-    d_model: int = 416
-    heads: int = 8
-    inner: int = 1664
-    layers: int = 8
-    rotary_dim: int = 32
-    rotary_base: float = 10000.0
+    d_model: int = bounded(416, 1, 65536)
+    heads: int = bounded(8, 1, 1024)
+    inner: int = bounded(1664, 1, 262144)
+    layers: int = bounded(8, 1, 1024)
+    rotary_dim: int = bounded(32, 0)
+    rotary_base: float = bounded(10000.0, 1, above=True)
+
+    def __post_init__(self) -> None:
+        check_rotary(self.rotary_dim, self.d_model, self.heads)
 
 
 class Teacher(nn.Module):
@@ -59,16 +62,17 @@ class Teacher(nn.Module):
     @classmethod
     def load(cls, folder: str | Path) -> Teacher:
         """Reads what `scripts/recipes/import_moonshine.py` wrote, frozen; ModelError when it does not fit."""
-        folder = Path(folder)
+        path, weights = Path(folder, CONFIG), Path(folder, WEIGHTS)
         try:
-            config = TeacherConfig(**json.loads((folder / CONFIG).read_text("utf-8")))
-            teacher = cls(config)
-            teacher.load_state_dict(load_weights(folder / WEIGHTS))
+            config = read_sizes(TeacherConfig, read_json(path), path)
         except OSError as error:
-            raise ModelError(f"{folder}: holds no teacher (configs/README.md says how to make one)") from error
-        except (ValueError, TypeError, RuntimeError) as error:
-            raise ModelError(f"{folder}: not a teacher ({str(error).splitlines()[-1].strip()})") from error
-        return teacher.eval().requires_grad_(False)
+            raise ModelError(
+                f"{folder}: holds no teacher ({CONFIG} is missing; configs/README.md says how to make one)"
+            ) from error
+        tensors = load_weights(weights, blocks=config.layers)
+        with torch.device("meta"):
+            teacher = cls(config)
+        return assign_weights(teacher, tensors, weights).eval().requires_grad_(False)
 
     def forward(
         self, samples: Tensor, lengths: Tensor | None = None, taps: Sequence[int] = ()

@@ -26,7 +26,7 @@ from asr.nn.masks import FULL_CONTEXT
 from asr.nn.speech_model import SpeechModel
 from asr.search.ctc import ctc_greedy
 from asr.search.greedy import attention_greedy
-from asr.search.witness import cut_repeated_tail
+from asr.search.repeats import settle_repeats
 from asr.training.transcripts import quick_copy
 
 RATE = 16000
@@ -63,7 +63,12 @@ def read(model: SpeechModel, waves: Sequence[Tensor], chunk: int, look_ahead: in
         return heard, []
     seconds, table = (sounding / RATE).tolist(), model.decoder_pieces
     written = attention_greedy(model.decoder, table, output.memory, output.lengths, seconds)
-    return heard, [table.decode(cut_repeated_tail(*pair, table).pieces) for pair in zip(written, heard, strict=True)]
+    return heard, [
+        table.decode(settle_repeats(text, table, log_probs[:length], model.tokenizer, spoken).pieces)
+        for text, log_probs, length, spoken in zip(
+            written, output.log_probs, output.lengths.tolist(), seconds, strict=True
+        )
+    ]
 
 
 def main() -> None:

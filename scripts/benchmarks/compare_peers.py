@@ -32,9 +32,8 @@ from asr.manifest import Manifest
 from asr.nn.features import level_gain
 from asr.nn.speech_model import SpeechModel
 from asr.recognition.recognizer import Recognizer, StreamOptions
-from asr.search.ctc import ctc_greedy
 from asr.search.greedy import attention_greedy
-from asr.search.witness import cut_repeated_tail
+from asr.search.repeats import settle_repeats
 from asr.training.teacher import WINDOW, Teacher
 
 RATE = 16000
@@ -70,9 +69,9 @@ def streamed(model: SpeechModel, mode: str = "320+320") -> Transcribe:
         padded = torch.nn.functional.pad(sound, (0, RATE // 4))
         output, _ = model(padded, model.start(chunk=chunk, look_ahead=look_ahead, gain=gain), final=True)
         table = model.decoder_pieces
-        (text,) = attention_greedy(model.decoder, table, output.memory, None, [len(samples) / RATE])
-        heard = model.tokenizer.decode(ctc_greedy(output.log_probs[0]))
-        return table.decode(cut_repeated_tail(text, heard, table).pieces)
+        seconds = len(samples) / RATE
+        (text,) = attention_greedy(model.decoder, table, output.memory, None, [seconds])
+        return table.decode(settle_repeats(text, table, output.log_probs[0], model.tokenizer, seconds).pieces)
 
     return transcribe
 

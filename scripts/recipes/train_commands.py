@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from asr.nn.commands import BUILT_IN, COMMANDS, SILENCE, CommandClassifier, cut
+from asr.nn.commands import BUILT_IN, COMMANDS, CommandClassifier, cut
 from asr.nn.encoder import SUBSAMPLING
-from asr.nn.features import LogMel
+from asr.nn.features import SILENCE, LogMel
 from asr.nn.gate import SpeechGate
 from asr.nn.sound_picture import sound_picture
 from asr.nn.vit import VisionTransformer

@@ -39,6 +39,18 @@ def test_explicit_and_fused_path_agree(seed, queries, keys, masked, biased):
     torch.testing.assert_close(fused, explicit, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_bias_that_learns_in_float32_is_added_in_half_precision_too(dtype):
+    q, k, v = (x.to(dtype) for x in random_qkv(4, 6, 5))
+    bias = torch.randn(6, 5, requires_grad=True)
+    out = attention(q, k, v, bias=bias)
+    with torch.no_grad():
+        torch.testing.assert_close(attention(q, k, v, bias=bias), out, atol=0.02, rtol=0.02)
+    out.float().sum().backward()
+    assert out.dtype == dtype
+    assert bias.grad.any()
+
+
 def test_a_query_that_may_attend_nowhere_yields_zeros():
     q, k, v = random_qkv(0, 3, 5)
     mask = torch.ones(3, 5, dtype=torch.bool)
@@ -133,19 +145,23 @@ def test_weights_that_make_it_a_permutation():
 
 
 def test_weights_that_make_it_a_convolution_of_kernel_3():
-    """Three heads, each hard on one relative position by its bias; the output projection holds the kernel."""
+    """Three heads, each hard on one relative position by its bias; the output projection holds the kernel.
+
+    The first 4 of 12 values are the input and the output.
+    """
     d, time = 4, 10
     torch.manual_seed(5)
-    layer, bias, kernel = MultiHeadAttention(d, 3, head_dim=d), RelativeBias(3, 64), torch.randn(d, d, 3)
+    layer, bias, kernel = MultiHeadAttention(3 * d, 3), RelativeBias(3, 64), torch.randn(d, d, 3)
     with torch.no_grad():
         layer.qkv.weight.zero_()
-        layer.qkv.weight[6 * d :] = torch.eye(d).repeat(3, 1)
-        layer.proj.weight.copy_(torch.cat([kernel[:, :, tap] for tap in range(3)], 1))
+        layer.qkv.weight[6 * d :, :d] = torch.eye(d).repeat(3, 1)
+        layer.proj.weight[:d] = torch.cat([kernel[:, :, tap] for tap in range(3)], 1)
         for head, relative in enumerate((1, 0, -1)):  # query - key of taps 0, 1, 2
             bias.weight[head, relative_bucket(torch.tensor(relative))] = 1e4
     x = torch.randn(2, time, d)
     position = torch.arange(time)
-    out = layer(x, bias=bias(relative_bucket(position[:, None] - position[None])[None]))
+    bucket = relative_bucket(position[:, None] - position[None])[None]
+    out = layer(nn.functional.pad(x, (0, 2 * d)), bias=bias(bucket))[..., :d]
     convolved = nn.functional.conv1d(x.transpose(1, 2), kernel, padding=1).transpose(1, 2)
     torch.testing.assert_close(out[:, 1:-1], convolved[:, 1:-1], atol=1e-5, rtol=1e-5)
 
@@ -191,23 +207,26 @@ def test_equals_torch_with_the_same_weights(cross):
     torch.testing.assert_close(weights, expected_weights, atol=1e-5, rtol=1e-5)
 
 
-@given(st.integers(0, 99), st.lists(st.integers(1, 4), min_size=1, max_size=12), st.integers(0, 9))
-def test_the_ring_holds_exactly_the_positions_that_later_queries_may_see(seed, chunks, left):
-    """Every position of the left context is there with its own key, whatever the chunks; nothing else is needed."""
+@given(
+    st.integers(0, 99), st.lists(st.integers(1, 4), min_size=1, max_size=12), st.integers(0, 9), st.integers(0, 10**9)
+)
+def test_the_ring_holds_exactly_the_positions_that_later_queries_may_see(seed, chunks, left, first):
+    """Every position of the left context is there with its own key, whatever the chunks and wherever rows begin."""
     torch.manual_seed(seed)
     widest = max(chunks)
     keys = torch.randn(2, 1, sum(chunks), 3)
     cache = KeyValueCache.empty(2, 1, 1, left + widest, 3, keys)
-    start = 0
+    start, begin = 0, torch.tensor([[0], [first]])
     for chunk in chunks:
-        positions = torch.arange(start, start + chunk).expand(2, -1)
+        positions = begin + torch.arange(start, start + chunk)
         slots = cache.claim(positions)
         new = keys[:, :, start : start + chunk]
         held, _ = cache.append(0, new, new, slots)
         at = cache.positions[:, : cache.used]
         for position in range(max(0, start - left), start + chunk):
-            slot = (at[0] == position).nonzero().item()
-            torch.testing.assert_close(held[:, :, slot], keys[:, :, position])
+            for row, offset in enumerate((0, first)):
+                slot = (at[row] == offset + position).nonzero().item()
+                torch.testing.assert_close(held[row, :, slot], keys[row, :, position])
         start += chunk
     with pytest.raises(ValueError, match="do not fit"):
         cache.claim(torch.arange(left + widest + 1)[None].expand(2, -1))

@@ -7,7 +7,8 @@ import torch
 
 from asr.audio.files import read_audio
 from asr.errors import ModelError
-from asr.nn.commands import SILENCE, CommandClassifier, cut
+from asr.nn.commands import CommandClassifier, cut
+from asr.nn.features import SILENCE
 from asr.nn.gate import SpeechGate
 from asr.nn.vit import VisionTransformer, ViTConfig
 from asr.nn.vit_weights import save_vit

@@ -1,17 +1,14 @@
-"""Stem, block and encoder: streaming equals offline, causality, batch invariance, reset equals fresh."""
+"""Stem and encoder: who sees whom, what teaches whom, and the CTC branch."""
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asr.nn.attention import KeyValueCache
 from asr.nn.encoder import Stem
-from asr.nn.masks import causal_mask
 from asr.nn.positions import Rotary, relative_bucket
-from asr.nn.states import select_rows
 from asr.nn.transformer import Block
-from tests.small import ENCODER, cuts, randomise, small_encoder, stream_encoder
+from tests.small import ENCODER, randomise, small_encoder
 
 STEM = randomise(Stem(80, 24), 0)
 BLOCK = randomise(Block(32, 4, 48, rotary=Rotary(4), buckets=64), 1)
@@ -26,15 +23,6 @@ def frames(seed: int, positions: int, batch: int = 1) -> torch.Tensor:
 
 
 # ---- stem ----
-
-
-@given(st.data(), st.integers(0, 99), lengths)
-def test_stem_streaming_equals_offline(data, seed, positions):
-    x, state, out = frames(seed, positions, 2), None, []
-    for piece in x.split([3 * n for n in cuts(data.draw, positions, 9)], 1):
-        y, state = STEM(piece, state)
-        out.append(y)
-    torch.testing.assert_close(torch.cat(out, 1), STEM(x)[0], atol=1e-5, rtol=0)
 
 
 @given(st.integers(0, 99), lengths, st.integers(0, 39))
@@ -56,40 +44,7 @@ def test_stem_look_ahead_leaves_the_state_where_it_was():
         STEM(x[:, :4])
 
 
-# ---- block ----
-
-
-def run_block(x, start=0, cache=None):
-    positions = torch.arange(start, start + x.shape[1]).expand(x.shape[0], -1)
-    slots = None if cache is None else cache.claim(positions)
-    keys = positions if cache is None else cache.positions[:, : cache.used]
-    mask = (causal_mask(positions, keys) & (keys >= 0)[:, None])[:, None]
-    bucket = relative_bucket(positions[:, :, None] - keys[:, None])
-    return BLOCK(x, positions=positions, bucket=bucket, mask=mask, cache=cache, slots=slots)
-
-
-@given(st.data(), st.integers(0, 99), lengths)
-def test_block_with_cache_equals_block_without(data, seed, time):
-    x = torch.randn(2, time, 32, generator=torch.Generator().manual_seed(seed))
-    cache, out, start = KeyValueCache.empty(2, 1, 4, time, 8, x), [], 0
-    for piece in x.split(cuts(data.draw, time, 9), 1):
-        out.append(run_block(piece, start, cache))
-        start += piece.shape[1]
-    torch.testing.assert_close(torch.cat(out, 1), run_block(x), atol=1e-4, rtol=0)
-
-
 # ---- encoder ----
-
-
-@encoders
-@given(st.integers(0, 99), lengths, chunks, aheads)
-def test_streaming_equals_the_masked_single_pass(encoder, seed, positions, chunk, look_ahead):
-    x = frames(seed, positions, 2)
-    streamed = stream_encoder(encoder, x, chunk, look_ahead)
-    offline = encoder.encode(x, chunk=chunk, look_ahead=look_ahead)
-    torch.testing.assert_close(streamed.memory, offline.memory, atol=1e-4, rtol=0)
-    torch.testing.assert_close(streamed.log_probs, offline.log_probs, atol=1e-4, rtol=0)
-    assert streamed.lengths.tolist() == offline.lengths.tolist() == [positions] * 2
 
 
 @encoders
@@ -102,15 +57,6 @@ def test_the_memory_is_the_same_without_ctc(encoder, seed, positions, chunk, loo
         part, other = encoder(window, other, min(chunk, window.shape[1] // 3), ctc=False)
         torch.testing.assert_close(part.memory, whole.memory, atol=1e-5, rtol=0)
         assert part.log_probs.shape == (1, 0, encoder.config.vocabulary)
-
-
-@encoders
-@given(st.integers(0, 99), lengths)
-def test_full_context_is_one_chunk_as_long_as_the_utterance(encoder, seed, positions):
-    x = frames(seed, positions)
-    torch.testing.assert_close(
-        stream_encoder(encoder, x, positions, 0).log_probs, encoder.encode(x).log_probs, atol=1e-4, rtol=0
-    )
 
 
 @given(st.integers(0, 99), lengths, chunks, aheads, st.integers(0, 2))
@@ -162,19 +108,6 @@ def test_trunk_and_branch_are_the_encoder_in_two_parts(encoder, data, seed, chun
 
 
 @encoders
-@given(st.integers(0, 99), lengths, chunks, aheads, st.integers(0, 39))
-def test_what_lies_beyond_the_look_ahead_changes_nothing(encoder, seed, positions, chunk, look_ahead, at):
-    """Positions whose group ends before `at` do not depend on frames from 3 * at on."""
-    at = min(at, positions)
-    x, other = frames(seed, positions), frames(seed + 1, positions)
-    changed = torch.cat([x[:, : 3 * at], other[:, 3 * at :]], 1)
-    settled = max(0, at - look_ahead) // chunk * chunk
-    before = encoder.encode(x, chunk=chunk, look_ahead=look_ahead).log_probs
-    after = encoder.encode(changed, chunk=chunk, look_ahead=look_ahead).log_probs
-    torch.testing.assert_close(after[:, :settled], before[:, :settled], atol=1e-5, rtol=0)
-
-
-@encoders
 @given(st.data(), st.integers(0, 99), chunks, aheads, st.booleans())
 def test_padding_and_batch_mates_change_nothing(encoder, data, seed, chunk, look_ahead, full):
     sizes = data.draw(st.lists(st.integers(1, 30), min_size=2, max_size=4))
@@ -188,32 +121,6 @@ def test_padding_and_batch_mates_change_nothing(encoder, data, seed, chunk, look
         torch.testing.assert_close(together.memory[row, :n], alone.memory[0], atol=1e-4, rtol=0)
 
 
-def test_streams_in_a_batch_do_not_mix():
-    x = frames(7, 20, 3)
-    together = stream_encoder(ENC, x, 4, 3)
-    for row in range(3):
-        alone = stream_encoder(ENC, x[row : row + 1], 4, 3)
-        torch.testing.assert_close(together.log_probs[row], alone.log_probs[0], atol=1e-4, rtol=0)
-
-
-@given(st.integers(0, 99), st.integers(1, 8))
-def test_a_reset_row_is_fresh_in_mid_stream_and_the_others_go_on(seed, steps):
-    chunk = 4
-    first, then = frames(seed, chunk * steps, 2), frames(seed + 1, chunk * 5, 2)
-    state = ENC.start(2, chunk)
-    for piece in first.split(3 * chunk, 1):
-        _, state = ENC(piece, state)
-    alone = select_rows(state, [0])
-    state.reset([1])
-    fresh = ENC.start(1, chunk)
-    for piece in then.split(3 * chunk, 1):
-        out, state = ENC(piece, state)
-        expected, fresh = ENC(piece[1:], fresh)
-        going_on, alone = ENC(piece[:1], alone)
-        torch.testing.assert_close(out.log_probs[1:], expected.log_probs, atol=1e-4, rtol=0)
-        torch.testing.assert_close(out.log_probs[:1], going_on.log_probs, atol=1e-4, rtol=0)
-
-
 def test_left_context_is_used_and_ends_where_it_should():
     """A frame is felt by the chunks that may see it directly, and one block deep not beyond."""
     x = frames(8, 40)
@@ -223,12 +130,3 @@ def test_left_context_is_used_and_ends_where_it_should():
     moved = (shallow.encode(x, chunk=4).memory - before).abs().amax(-1)[0] > 1e-6
     assert moved[:16].all()  # starts of chunks up to 12 + 2 reach back to position 0 .. 2
     assert not moved[16:].any()
-
-
-def test_the_state_does_not_grow():
-    x, state, sizes = frames(9, 4 * 60), ENC.start(1, 4), set()
-    for piece in x.split(12, 1):
-        _, state = ENC(piece, state)
-        sizes.add(sum(t.numel() for t in (state.cache.keys, state.cache.values, state.stem.frames, state.stem.hidden)))
-    assert len(sizes) == 1
-    assert state.position.item() == 240

@@ -1,14 +1,11 @@
-"""Log-mel frames: their definition, and the four properties of a streaming module."""
+"""Log-mel frames: their definition, and the level that is read back from them."""
 
-import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torchaudio.functional import melscale_fbanks
 
 from asr.nn.features import SPEECH_RMS, LogMel, level_gain, scale_frames
-from asr.nn.states import select_rows
-from tests.small import cuts
 
 MEL = LogMel().design()
 
@@ -16,14 +13,6 @@ MEL = LogMel().design()
 def sound(seed: int, samples: int, batch: int = 1) -> torch.Tensor:
     g = torch.Generator().manual_seed(seed)
     return torch.randn(batch, samples, generator=g) * 10 ** torch.empty(batch, 1).uniform_(-3, -0.5, generator=g)
-
-
-def stream(samples, pieces, state=None):
-    frames = []
-    for piece in samples.split(pieces, 1):
-        out, state = MEL(piece, state)
-        frames.append(out)
-    return torch.cat(frames, 1), state
 
 
 @given(st.integers(0, 99), st.integers(128, 9000), st.floats(0.01, 20))
@@ -39,44 +28,6 @@ def test_equals_a_plain_whole_utterance_computation(seed, samples, gain):
     frames = scale_frames(MEL(x)[0], gain)
     assert frames.shape == (1, samples // 128, 80)
     torch.testing.assert_close(frames, expected, atol=1e-4, rtol=0)
-
-
-@given(st.data(), st.integers(0, 99), st.integers(1, 5000))
-def test_streaming_equals_offline(data, seed, samples):
-    x = sound(seed, samples, batch=2)
-    torch.testing.assert_close(stream(x, cuts(data.draw, samples, 999))[0], MEL(x)[0], atol=1e-4, rtol=0)
-
-
-def test_one_sample_at_a_time():
-    x = sound(1, 700)
-    torch.testing.assert_close(stream(x, [1] * 700)[0], MEL(x)[0], atol=1e-4, rtol=0)
-
-
-@given(st.integers(0, 99), st.integers(1, 4000), st.integers(0, 4000))
-def test_the_future_never_changes_the_past(seed, samples, at):
-    at = min(at, samples)
-    x, other = sound(seed, samples), sound(seed + 1, samples)
-    changed = torch.cat([x[:, :at], other[:, at:]], 1)
-    assert torch.equal(MEL(changed)[0][:, : at // 128], MEL(x)[0][:, : at // 128])
-
-
-def test_batch_mates_change_nothing():
-    x = sound(3, 3000, batch=3)
-    for row in range(3):
-        torch.testing.assert_close(MEL(x[row : row + 1])[0][0], MEL(x)[0][row], atol=1e-5, rtol=0)
-
-
-def test_a_reset_row_is_fresh_and_the_others_go_on():
-    x, y = sound(4, 128 * 9, batch=2), sound(5, 128 * 9, batch=2)
-    _, state = MEL(x)
-    alone = select_rows(state, [0])
-    state.reset([1], MEL.history)
-    out, _ = MEL(y, state)
-    torch.testing.assert_close(out[1], MEL(y[1:])[0][0])
-    torch.testing.assert_close(out[:1], MEL(y[:1], alone)[0])
-    _, state = MEL(x[:, :100])
-    with pytest.raises(ValueError, match="pending"):
-        state.reset([0], MEL.history)
 
 
 @given(st.integers(0, 99))

@@ -59,13 +59,3 @@ def test_only_the_last_seconds_count():
     after_loud, _ = run(torch.cat([speech(1e-2, 39 * 40 / 125), tail]))
     fresh, _ = run(tail)
     assert after_loud[-20:] == fresh[-20:]
-
-
-def test_rows_do_not_mix_and_reset_is_fresh():
-    state = LevelState.start(2, torch.zeros(1))
-    both = torch.stack([speech(1e-2, 2), speech(1e-5, 2)])
-    gain, state = follow_level(both, 250, state)
-    assert gain[1] / gain[0] > 10
-    state.reset([0])
-    gain, _ = follow_level(both[1:].expand(2, -1), 250, state)
-    torch.testing.assert_close(gain[0], gain[1])

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asr.nn.positions import Diagonals, LearnedPositions, RelativeBias, Rotary, relative_bucket, sinusoidal
+from asr.nn.positions import Diagonals, LearnedPositions, RelativeBias, Rotary, relative_bucket
 
 
 def bucket_by_definition(r: int) -> int:
@@ -64,23 +64,17 @@ def test_rotary_turns_pairs_and_leaves_the_rest():
     torch.testing.assert_close(out, torch.tensor(expected))
 
 
-def test_sinusoidal_is_the_formula_of_the_paper():
-    out = sinusoidal(torch.tensor([0, 5]), 8)
-    assert out[0].tolist() == [0, 1] * 4
-    assert out[1, 2].item() == pytest.approx(math.sin(5 / 10000 ** (2 / 8)))
-    assert out[1, 3].item() == pytest.approx(math.cos(5 / 10000 ** (2 / 8)))
-    with pytest.raises(ValueError, match="even"):
-        sinusoidal(torch.tensor([0]), 7)
+def test_rotary_notices_positions_that_are_changed_in_place():
+    rotary, x, positions = Rotary(4), torch.randn(1, 1, 3, 6), torch.arange(3)[None]
+    rotary(x, positions)
+    positions += 5
+    torch.testing.assert_close(rotary(x, positions), Rotary(4)(x, torch.arange(5, 8)[None]))
 
 
 def test_learned_positions_are_themselves_at_the_trained_size_and_interpolated_elsewhere():
-    line, grid = LearnedPositions((8,), 4), LearnedPositions((4, 6), 4)
-    assert line() is line.weight
+    grid = LearnedPositions((4, 6), 4)
     assert grid(4, 6) is grid.weight
-    assert line(16).shape == (16, 4)
     assert grid(8, 3).shape == (8, 3, 4)
     with torch.no_grad():
         grid.weight.fill_(2.5)
     torch.testing.assert_close(grid(7, 9), torch.full((7, 9, 4), 2.5))
-    with pytest.raises(ValueError, match="dimensional"):
-        grid(5)

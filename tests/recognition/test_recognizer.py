@@ -204,19 +204,6 @@ def test_events_as_plain_json_values(finals):
     assert as_dict(Endpoint(1.23456, "pause")) == {"type": "endpoint", "time": 1.235, "reason": "pause"}
 
 
-@settings(max_examples=3)
-@given(st.integers(0, 99), st.booleans())
-def test_memory_of_a_stream_does_not_grow(seed, second_pass):
-    """A minute of sound and silence through a small model: what is kept is bounded by the longest utterance."""
-    recognizer, g = Recognizer(small_model(seed)), np.random.default_rng(seed)
-    stream, kept = recognizer.stream(StreamOptions(second_pass=second_pass)), []
-    for _ in range(60):
-        level = g.choice([0, 1e-4, 0.1])
-        stream.accept(g.normal(0, 1, 16000).astype(np.float32) * level, 16000)
-        kept.append(len(stream._segments._frames.values))
-    assert max(kept) <= 42 * 33
-
-
 def test_a_missing_model_is_told_in_one_line():
     with pytest.raises(ModelError, match="no model"):
         Recognizer.load("no-such-model")

@@ -2,15 +2,14 @@
 
 import pytest
 import torch
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from asr.nn.decoder import AttentionDecoder
 from asr.search.alignment import align_words
 from asr.search.ctc import ctc_greedy
 from asr.search.greedy import attention_greedy
-from asr.search.hypothesis import Hypothesis
-from asr.search.witness import cut_repeated_tail, hears_speech, hears_word, recognises, writes
+from asr.search.witness import hears_speech, hears_word, recognises, writes
 from asr.text import letter_count
 from asr.tokenizer import CtcTokenizer, PieceTable
 from tests.small import DECODER, randomise
@@ -57,38 +56,6 @@ def test_the_end_waits_until_half_of_what_ctc_hears_is_written():
 def test_pieces_are_bounded_by_the_length_of_the_utterance():
     decoder, memory = decoder_that_wants_to_end(), torch.randn(1, 20, 32)
     assert len(attention_greedy(decoder, TABLE, memory, None, [2.0], [1000])[0].pieces) == 15  # 6.5 a second, and 2
-
-
-@example([3, 4, 4, 4, 4], 5)  # a shorter phrase is repeated at its end
-@given(st.lists(st.integers(3, 28), min_size=1, max_size=5), st.integers(5, 12))
-def test_a_looping_tail_is_cut_to_one_phrase(phrase, repeats):
-    lead = [4, 7, 9]
-    pieces = lead + phrase * repeats
-    cut = cut_repeated_tail(Hypothesis(pieces, [0.0] * len(pieces)), "abc", TABLE)
-    assert cut.pieces[:3] == lead
-    assert len(cut.pieces) <= len(lead) + len(phrase)
-    assert len(cut.scores) == len(cut.pieces)
-
-
-@given(st.permutations(range(3, 29)), st.integers(16, 26), st.integers(0, 60))
-def test_a_long_phrase_is_not_said_again(letters, size, more):
-    phrase = letters[:size]
-    pieces = [29, 30] + phrase * 2 + (phrase * 3)[:more]  # the limit breaks it off anywhere
-    cut = cut_repeated_tail(Hypothesis(pieces, [0.0] * len(pieces)), "abc", TABLE)
-    assert cut.pieces == [29, 30, *phrase]
-
-
-def test_what_is_said_twice_stays():
-    pieces = [3, 4, 5, 6, 7] * 2
-    assert cut_repeated_tail(Hypothesis(pieces, [0.0] * 10), "abc", TABLE).pieces == pieces
-
-
-def test_repeats_that_ctc_hears_stay():
-    pieces = [5] * 6
-    hypothesis = Hypothesis(pieces, [0.0] * 6)
-    assert cut_repeated_tail(hypothesis, "cc cc cc cc cc cc", TABLE).pieces == pieces
-    digits = Hypothesis([33] * 8, [0.0] * 8)
-    assert cut_repeated_tail(digits, "four four four four four four", TABLE).pieces == digits.pieces
 
 
 def test_no_words_where_ctc_hears_blanks_alone():

@@ -74,7 +74,7 @@ def test_variables_in_paths_are_expanded(tmp_path, monkeypatch):
         ("chunks: {sizes: [7, 0]}", "chunks.sizes: must be at least 1, not 0"),
         ("chunks: {full_context: 1.2}", "chunks.full_context: must be at least 0 and at most 1, not 1.2"),
         ("chunks: {sizes: []}", "chunks.sizes: name at least one chunk, or set chunks.full_context to 1"),
-        ("model: {d_model: 100, heads: 8}", "model.d_model: 100 must be a multiple of model.heads, 8"),
+        ("model: {d_model: 100, heads: 8}", "model.d_model: 100 must be a multiple of heads, 8"),
         ("model: {rotary_dim: 60}", "model.rotary_dim: must be even and at most d_model / heads = 52, not 60"),
         ("model: {vocabulary: 30}", "model.vocabulary: comes from the tokenizer: set tokenizer.pieces instead"),
         ("data: {batch_seconds: 5}", "data.batch_seconds: 5 must hold an utterance of data.max_duration"),

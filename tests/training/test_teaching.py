@@ -1,13 +1,12 @@
 """Distillation and the decoder's texts: the teacher, what the losses compare, and what a run from a model keeps."""
 
 import json
-from dataclasses import replace
 
 import pytest
 import torch
 from torch.nn import functional as F
 
-from asr.errors import ConfigError, ModelError
+from asr.errors import ConfigError
 from asr.manifest import Utterance
 from asr.nn.encoder import EncoderOutput
 from asr.nn.masks import FULL_CONTEXT
@@ -35,17 +34,12 @@ def test_a_teachers_positions_are_as_far_apart_as_the_students_and_padding_chang
     torch.testing.assert_close(teacher.norm(taps[1]), memory)
 
 
-def test_a_teacher_is_read_from_its_folder_or_refused(tmp_path):
-    with pytest.raises(ModelError, match="import_moonshine"):
-        Teacher.load(tmp_path)
+def test_a_teacher_is_read_from_its_folder(tmp_path):
     teacher = small_teacher()
     (tmp_path / CONFIG).write_text(json.dumps(vars(SIZES)))
     save_weights(teacher.state_dict(), tmp_path / WEIGHTS)
     samples = 0.1 * torch.randn(1, 4000)
     assert torch.equal(Teacher.load(tmp_path)(samples)[0], teacher(samples)[0])
-    (tmp_path / CONFIG).write_text(json.dumps(vars(replace(SIZES, layers=3))))
-    with pytest.raises(ModelError, match="not a teacher"):
-        Teacher.load(tmp_path)
 
 
 def lesson(student, taught, lengths, taught_lengths, config, chunk=FULL_CONTEXT, look_ahead=0):
