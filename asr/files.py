@@ -1,19 +1,39 @@
-"""Files that are there whole or not at all, whatever happens while they are written."""
+"""Files that are there whole or not at all, whatever happens while they are written; and in what text is encoded."""
 
 from __future__ import annotations
 
+import codecs
+import errno
 import hashlib
 import os
+import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # what a full disk answers
 PARTIAL = ".partial"  # ends the name of a file that is being written
+_MARKS = {  # byte order marks; those of UTF-32 begin with those of UTF-16
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+
+
+def marked_encoding(head: bytes) -> str | None:
+    """The encoding that a byte order mark at the start of a text names; None: there is no mark."""
+    return next((name for mark, name in _MARKS.items() if head.startswith(mark)), None)
 
 
 @contextmanager
 def replacing(path: str | Path, *, durable: bool = False) -> Iterator[Path]:
     """A path to write to; it takes the place of `path` when the block ends, and is removed when the block fails.
+
+    Of a link, the file that it points to is replaced. What is no file of a disk, such as a pipe or `/dev/stdout`, is
+    written to as it is.
 
     Args:
         path: of the file; its folder is made.
@@ -22,13 +42,20 @@ def replacing(path: str | Path, *, durable: bool = False) -> Iterator[Path]:
     Raises:
         OSError: it cannot be written.
     """
-    final = Path(path)
+    if _is_special(path):
+        yield Path(path)
+        return
+    final = Path(os.path.realpath(path))
+    if final.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     final.parent.mkdir(parents=True, exist_ok=True)
     partial = final.with_name(f"{_mark(final.name)}{os.getpid()}{PARTIAL}")
     try:
         yield partial
         if durable:
             sync(partial)
+        if final.exists():
+            shutil.copymode(final, partial)
         partial.replace(final)
         if durable:
             sync(final.parent)
@@ -54,9 +81,18 @@ def sync(path: Path) -> None:
 
 def sweep(path: str | Path) -> None:
     """Removes what processes that were killed while they wrote a file have left beside it."""
-    final = Path(path)
+    final = Path(os.path.realpath(path))
     for leftover in final.parent.glob(f"{_mark(final.name)}*{PARTIAL}"):
         leftover.unlink(missing_ok=True)
+
+
+def _is_special(path: str | Path) -> bool:
+    """Whether a path is there and neither a file nor a folder: a device or a pipe."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _mark(name: str) -> str:

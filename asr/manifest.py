@@ -1,19 +1,24 @@
 """Lists of utterances with their texts (JSON lines, as NeMo writes them) and the audio they name, in a tar or loose."""
 
+import errno
 import io
 import json
 import math
 import os
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from asr.audio.files import read_audio
+from asr.audio.files import AudioFile
 from asr.errors import AudioError, ManifestError
+from asr.files import marked_encoding
 
+SLACK, SLACK_SHARE = 0.1, 0.01  # seconds, and share of its length, by which audio may differ from its manifest
+LONGEST_LINE = 10_000_000  # characters
 _KEYS = ("audio_filepath", "duration", "text")
 
 
@@ -73,7 +78,7 @@ class Manifest(Sequence):
         member = self._members.get(_plain(utterance.audio))
         try:
             if member is None:
-                return (self.path.parent / utterance.audio).read_bytes()
+                return _read_file(self.path.parent / utterance.audio)
             offset, size = member
             with open(self._tar, "rb") as tar:
                 tar.seek(offset)
@@ -89,42 +94,76 @@ class Manifest(Sequence):
             raise ManifestError(f"{self._tar}: cut off within {utterance.audio!r}: copy it again")
         return data
 
-    def read_audio(self, utterance: Utterance, sample_rate: int = 16000) -> np.ndarray:
+    def read_audio(
+        self, utterance: Utterance, sample_rate: int = 16000, warn: Callable[[str], None] = lambda line: None
+    ) -> np.ndarray:
         """The audio of an utterance, decoded to float32 mono at `sample_rate` (hertz), (samples,).
 
-        Of an utterance with an offset this is a part of a recording, which is decoded as a whole each time.
+        Of an utterance with an offset this is a part of a recording, which is decoded as a whole each time. `warn` is
+        told in one line where it is damaged or not what the manifest says.
 
         Raises:
-            ManifestError: it is missing or cannot be decoded.
+            ManifestError: it is missing or cannot be decoded, or the recording ends before the offset.
         """
         try:
-            samples = read_audio(io.BytesIO(self.read_bytes(utterance)), sample_rate)
-            if utterance.offset is None:
-                return samples
-            begin = round(utterance.offset * sample_rate)
-            return samples[begin : begin + round(utterance.duration * sample_rate)]
+            with AudioFile(io.BytesIO(self.read_bytes(utterance)), sample_rate) as file:
+                samples = np.concatenate([np.empty(0, np.float32), *file.blocks(seconds=10.0)])
         except AudioError as error:
             reason = str(error).partition(": ")[2]
             raise ManifestError(f"{self.path}: its audio {utterance.audio!r} cannot be decoded: {reason}") from error
+        length = len(samples) / sample_rate
+        if utterance.offset is not None:
+            begin = round(utterance.offset * sample_rate)
+            samples = samples[begin : begin + round(utterance.duration * sample_rate)]
+            if not len(samples):
+                where = f"begins at {utterance.offset:.2f} s of {length:.2f} s"
+                raise ManifestError(f"{self.path}: its audio {utterance.audio!r} {where}: there is no sound")
+        if trouble := self._trouble(utterance, len(samples) / sample_rate, length, file.warning):
+            warn(f"{self.path}: its audio {utterance.audio!r}: {trouble}")
+        return samples
+
+    def _trouble(self, utterance: Utterance, seconds: float, length: float, damage: str | None) -> str | None:
+        """What is wrong with `seconds` of sound that were read from a recording of a length (seconds)."""
+        if damage is not None:
+            return damage.partition(": ")[2]
+        if not misstated(seconds, utterance.duration):
+            return None
+        if utterance.offset is not None:
+            return f"reaches to {utterance.offset + utterance.duration:.2f} s of {length:.2f} s"
+        return f"{seconds:.2f} s long, its manifest says {utterance.duration:.2f} s"
+
+
+def misstated(seconds: float, stated: float) -> bool:
+    """Whether audio of so many seconds is not what a manifest says."""
+    return abs(seconds - stated) > SLACK + SLACK_SHARE * seconds
 
 
 def _read_lines(path: Path, require_text: bool) -> list[Utterance]:
     try:
-        with open(path, encoding="utf-8-sig") as lines:
+        with open(path, "rb") as file:
+            encoding = marked_encoding(file.peek(4)) or "utf-8"
+            lines = io.TextIOWrapper(file, encoding)
             utterances = [
                 _utterance(line, f"{path}, line {number}", require_text)
-                for number, line in enumerate(lines, start=1)
+                for number, line in enumerate(iter(partial(lines.readline, LONGEST_LINE), ""), start=1)
                 if line.strip()
             ]
     except FileNotFoundError as error:
         raise ManifestError(f"{path}: no such manifest") from error
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
         raise ManifestError(f"{path}: not a manifest: it is not UTF-8 text") from error
     except OSError as error:
         raise ManifestError(f"{path}: cannot be read: {error.strerror or error}") from error
     if not utterances:
         raise ManifestError(f"{path}: an empty manifest: it names no utterance")
     return utterances
+
+
+def _read_file(path: Path) -> bytes:
+    """All of a file; what is none, such as a device, may never end."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "not a file")
+    return path.read_bytes()
 
 
 def _utterance(line: str, place: str, require_text: bool) -> Utterance:

@@ -1,7 +1,8 @@
-"""The one normaliser of texts before they are compared, for every stage and every peer alike."""
+"""The normaliser of texts that are trained on and strictly compared, for every stage and every peer alike."""
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 DIGIT_LETTERS = 4  # a digit is spoken as a word of about four letters
 _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -32,6 +33,38 @@ def normalise(text: str) -> str:
 def comparable(word: str) -> str:
     """A word in the form in which it is looked for among others; in other alphabets than a-z, in lower case."""
     return normalise(word) or word.casefold()
+
+
+def plain_letters(text: str) -> str:
+    """A text in lower case with Latin letters folded to ASCII as by `normalise`; other scripts keep their accents."""
+    text = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES).lower()).lower().translate(_SPELLING)
+    folded: list[str] = []
+    for character in text:
+        base = unicodedata.normalize("NFKD", character)
+        if unicodedata.combining(character) and folded and folded[-1].isascii():
+            continue
+        digit = unicodedata.digit(character, None)
+        folded.append(base[0] if base[0].isascii() else character if digit is None else str(digit))
+    return "".join(folded)
+
+
+def _single_spaces(text: str) -> str:
+    return " ".join(text.split())
+
+
+TEXT_FORMS = {  # `data.text`: how a model's training texts were written, and so how what it writes is strictly compared
+    "normalised": normalise,
+    "lower": lambda text: _single_spaces(text).lower(),
+    "as_written": _single_spaces,
+}
+
+
+def text_form(alphabet: Iterable[str]) -> str:
+    """The name of the form (of `TEXT_FORMS`) in which texts of an alphabet's characters are written."""
+    letters = set(alphabet)
+    if letters <= set("abcdefghijklmnopqrstuvwxyz' "):
+        return "normalised"
+    return "lower" if all(letter == letter.lower() for letter in letters) else "as_written"
 
 
 def letter_count(text: str) -> int:

@@ -71,6 +71,12 @@ class CtcTokenizer:
         """The pieces as SentencePiece writes them; piece i is output i + 1."""
         return [self._processor.id_to_piece(i) for i in range(len(self) - 1)]
 
+    def alphabet(self) -> set[str]:
+        """The characters that texts can have."""
+        kinds = self._processor
+        special = {i for i in range(len(self) - 1) if kinds.is_unknown(i) or kinds.is_control(i)}
+        return set("".join(piece for i, piece in enumerate(self.pieces()) if i not in special).replace(SPACE, " "))
+
     def split(self, text: str) -> list[str]:
         """A text as pieces; stretches of characters that are in none stand as they are."""
         return self._processor.encode(text, out_type=str)

@@ -94,12 +94,63 @@ def test_loose_files_relative_and_absolute(tmp_path: Path):
 
 def test_parts_of_a_recording(tmp_path: Path):
     (tmp_path / "long.wav").write_bytes(wav(3))
-    parts = [line("long.wav", offset=offset, duration=0.5) for offset in (0, 1.25, 2.75, 5)]
+    parts = [line("long.wav", offset=offset, duration=0.5) for offset in (0, 1.25, 2.75)]
     manifest = Manifest(write_manifest(tmp_path / "m.jsonl", *parts, line("long.wav", duration=3)))
-    assert lengths(manifest) == [8000, 8000, 4000, 0, 48000]
-    np.testing.assert_array_equal(manifest.read_audio(manifest[1]), manifest.read_audio(manifest[4])[20000:28000])
+    assert lengths(manifest) == [8000, 8000, 4000, 48000]
+    np.testing.assert_array_equal(manifest.read_audio(manifest[1]), manifest.read_audio(manifest[3])[20000:28000])
     assert manifest[1].offset == 1.25
     assert "offset" not in manifest[1].extra
+
+
+def test_audio_that_is_not_what_the_manifest_says_is_told(tmp_path: Path):
+    whole = wav(2.0)
+    (tmp_path / "a.wav").write_bytes(whole)
+    (tmp_path / "cut.wav").write_bytes(whole[: len(whole) // 2])
+    lines = [
+        {"audio_filepath": "a.wav", "duration": 2.0, "text": "fine"},
+        {"audio_filepath": "a.wav", "duration": 3.0, "text": "misstated"},
+        {"audio_filepath": "a.wav", "duration": 1.0, "offset": 0.9, "text": "fine"},
+        {"audio_filepath": "a.wav", "duration": 1.0, "offset": 1.5, "text": "beyond"},
+        {"audio_filepath": "cut.wav", "duration": 1.0, "text": "cut"},
+    ]
+    path = tmp_path / "set.jsonl"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    manifest, told = Manifest(path), []
+    lengths = [len(manifest.read_audio(utterance, 16000, told.append)) for utterance in manifest]
+    assert lengths == pytest.approx([32000, 32000, 16000, 8000, 16000], abs=50)
+    assert told[0] == f"{path}: its audio 'a.wav': 2.00 s long, its manifest says 3.00 s"
+    assert told[1] == f"{path}: its audio 'a.wav': reaches to 2.50 s of 2.00 s"
+    assert "cut.wav': " in told[2]
+    assert "cut off" in told[2]
+    assert len(told) == 3
+
+
+def test_a_part_after_the_end_of_its_recording_is_refused(tmp_path: Path):
+    (tmp_path / "a.wav").write_bytes(wav(1.0))
+    line = {"audio_filepath": "a.wav", "duration": 1.0, "offset": 5.0, "text": "nothing"}
+    (tmp_path / "set.jsonl").write_text(json.dumps(line))
+    manifest = Manifest(tmp_path / "set.jsonl")
+    with pytest.raises(ManifestError, match=r"begins at 5\.00 s of 1\.00 s: there is no sound"):
+        manifest.read_audio(manifest[0])
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="needs a device that never ends")
+def test_what_never_ends_is_refused(tmp_path: Path):
+    line = {"audio_filepath": "/dev/zero", "duration": 1.0, "text": "nothing"}
+    (tmp_path / "set.jsonl").write_text(json.dumps(line))
+    manifest = Manifest(tmp_path / "set.jsonl")
+    with pytest.raises(ManifestError, match="'/dev/zero' cannot be read: not a file"):
+        manifest.read_audio(manifest[0])
+    with pytest.raises(ManifestError, match="line 1: not JSON"):
+        Manifest("/dev/zero")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be"])
+def test_a_byte_order_mark_tells_the_encoding(tmp_path: Path, encoding: str):
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    line = json.dumps({"audio_filepath": "a.wav", "duration": 1.0, "text": "é"}, ensure_ascii=False)
+    (tmp_path / "set.jsonl").write_bytes(f"{mark}{line}\r\n".encode(encoding))
+    assert [u.text for u in Manifest(tmp_path / "set.jsonl")] == ["é"]
 
 
 def test_text_is_needed_only_on_demand(tmp_path: Path):

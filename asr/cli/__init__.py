@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import sys
 
@@ -18,8 +17,7 @@ from asr.cli.train import train
 from asr.cli.transcribe import transcribe
 from asr.cli.validate import validate_data
 from asr.errors import AsrError
-
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+from asr.files import NO_ROOM
 
 app = typer.Typer(
     name="asr",

@@ -9,8 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from asr.cli.options import Engine
 from asr.cli.transcribe import tell
+from asr.errors import AsrError
 from asr.files import sweep
 from asr.jobs.inputs import Input
 from asr.jobs.job import run_local, sensible_jobs
@@ -37,15 +40,18 @@ def transcribe_to_files(
     overwrite: bool,
     report_path: Path | None,
 ) -> int:
-    """Files for each input; the number of inputs that failed.
+    """Files for each input; the exit status.
 
     Raises:
-        AsrError: files are there already and neither `resume` nor `overwrite` says what to do; no model; no cluster.
+        AsrError: files are there already and neither `resume` nor `overwrite` says what to do; no folder can be made;
+            no model; no cluster; no room for results.
     """
     tasks = plan(inputs, formats, folder)
     left = [task for task in tasks if not (resume and task.done())]
     if not (resume or overwrite):
         refuse_replacing(tasks)
+    if folder is not None:
+        _make(folder)
     for task in left:
         for path in task.outputs.values():
             sweep(path)
@@ -57,15 +63,34 @@ def transcribe_to_files(
             for outcome in _run(left, settings, jobs, engine, address) if left else ():
                 report.add(outcome)
                 show()
+                if outcome.no_room:
+                    raise AsrError(f"{outcome.error}: make room and go on with --resume")
     finally:
-        if report_path is not None and report.finished:
-            report.write(report_path)
+        written = report_path is None or not report.finished or _write_report(report, report_path)
     for _, line in sorted(report.warnings) + sorted(report.failed):
         tell(line)
     for name in sorted(report.silent):
         tell(f"{name}: no words heard")
     tell(report.summary())
-    return len(report.failed)
+    return report.status or int(not written)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = "it is a file" if folder.is_file() else error.strerror
+        raise AsrError(f"--output-dir {folder}: not a folder that can be made: {reason}") from error
+
+
+def _write_report(report: Report, path: Path) -> bool:
+    """Whether it could be written; if not, that is said, and hides nothing else."""
+    try:
+        report.write(path)
+    except AsrError as error:
+        tell(str(error))
+        return False
+    return True
 
 
 def transcribe_to_stream(
@@ -77,7 +102,11 @@ def transcribe_to_stream(
     address: str | None,
     report_path: Path | None,
 ) -> int:
-    """All inputs to one writer, in their order; the number of inputs that failed."""
+    """All inputs to one writer, in their order; the exit status.
+
+    Raises:
+        typer.Exit: all of them failed: there is nothing to write.
+    """
     tasks = [Task(number, item) for number, item in enumerate(inputs)]
     report, waiting, turn = Report(len(tasks)), {}, 0
     with _progress(report, quiet=True) as show:
@@ -88,9 +117,10 @@ def transcribe_to_stream(
             while turn in waiting:
                 _write(writer, waiting.pop(turn))
                 turn += 1
-    if report_path is not None:
-        report.write(report_path)
-    return len(report.failed)
+    written = report_path is None or _write_report(report, report_path)
+    if not report.done:
+        raise typer.Exit(report.status)
+    return report.status or int(not written)
 
 
 def _run(

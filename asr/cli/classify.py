@@ -31,13 +31,13 @@ def classify(
     if threads:
         torch.set_num_threads(threads)
     classifier = CommandClassifier.load(model or BUILT_IN)
-    failed = False
+    failed = 0
     for name in files:
         try:
             verdicts = classifier.classify(torch.from_numpy(read_audio(name)))
         except AudioError as error:
             print(f"asr: {error}", file=sys.stderr)
-            failed = True
+            failed += 1
             continue
         if json_lines:
             stretches = [
@@ -55,7 +55,7 @@ def classify(
         if not verdicts:
             print("no speech", flush=True)
     if failed:
-        raise typer.Exit(1)
+        raise typer.Exit(2 if failed == len(files) else 1)
 
 
 def _rounded(probabilities: dict[str, float]) -> dict[str, float]:

@@ -12,6 +12,7 @@ import typer
 
 from asr.cli.options import ChunkMs, Device, LookAheadMs, Model, Stage, Threads, Vad, load_recognizer
 from asr.errors import AsrError
+from asr.files import write_whole
 
 
 def evaluate(
@@ -37,7 +38,8 @@ def evaluate(
 ) -> None:
     """Score a manifest: WER and CER with substitutions, deletions and insertions, and the real-time factor.
 
-    Texts are compared in lower case, digits as words, without punctuation (asr/text.py).
+    Texts are compared strictly, as the model was taught to write them (the English one: in lower case, digits as words,
+    without punctuation), and normalised as the field does it: numbers, abbreviations and spellings alike.
     """
     from asr.evaluation.report import evaluate_manifest
     from asr.manifest import Manifest
@@ -63,19 +65,21 @@ def evaluate(
             print(f"{e.wer:6.2f} %  {counts} {result.name}", flush=True)
         elif sys.stderr.isatty():
             print(f"\r{report.count} of {report.expected}", end="\r", file=sys.stderr)
-    for failure in report.failures:
-        print(f"asr: {failure}", file=sys.stderr)
+    for line in report.warnings + report.failures:
+        print(f"asr: {line}", file=sys.stderr)
     if not report.results:
-        raise typer.Exit(1)
-    total = report.total
+        raise typer.Exit(2)
+    total, normalised = report.total, report.normalised
+    damaged = f", {len(report.warnings)} damaged or misstated" if report.warnings else ""
     print(
-        f"WER {total.wer:.2f} %  CER {total.cer:.2f} %  words {total.words}  substitutions {total.substitutions}  "
+        f"WER {total.wer:.2f} %  CER {total.cer:.2f} %  normalised WER {normalised.wer:.2f} %  "
+        f"words {total.words}  substitutions {total.substitutions}  "
         f"deletions {total.deletions}  insertions {total.insertions}  audio {report.audio_seconds:.1f} s  "
-        f"RTF {report.rtf:.3f}  ({report.count} files in {time.monotonic() - begun:.0f} s)"
+        f"RTF {report.rtf:.3f}  ({report.count} files in {time.monotonic() - begun:.0f} s{damaged})"
     )
     if json_output is not None:
         try:
-            json_output.write_text(json.dumps(report.as_dict(), ensure_ascii=False, indent=1) + "\n", "utf-8")
+            write_whole(json_output, json.dumps(report.as_dict(), ensure_ascii=False, indent=1) + "\n")
         except OSError as error:
             raise AsrError(f"cannot write {json_output}: {error.strerror}") from error
     if report.failures:

@@ -126,7 +126,8 @@ def live(
 ) -> None:
     """Write down what is said while it is said. Ctrl-C finishes the utterance and ends; once more, it ends at once.
 
-    Exit status 0: ended by Ctrl-C, SIGTERM or the end of the recording; 2: there is nothing to listen to, wrong usage.
+    Exit status 0: ended by Ctrl-C, SIGTERM or the end of the recording; 2: there is nothing to listen to, the recording
+    gave no words, wrong usage.
     """
     if input is not None and input_device is not None:
         raise typer.BadParameter("--input and --input-device exclude each other: the sound comes from one of them")
@@ -164,20 +165,29 @@ def live(
         recorder = None if save_audio is None else resources.enter_context(Recorder(save_audio, source.sample_rate))
         view = resources.enter_context(_open_view(format, source))
         resources.enter_context(_signals_stop(source))
-        _listen(source, recognizer.stream(options, view.tell), view, notes, recorder)
+        stream = recognizer.stream(options, view.tell)
+        heard = _listen(source, stream, view, notes, recorder)
         if isinstance(source, Recording) and source.warning:
             view.tell(source.warning)
     _summarise(source.statistics)
+    if isinstance(source, Recording) and not heard:
+        amount = f"no words heard in {stream.seconds:.1f} s" if stream.seconds else "holds no sound (0 s long)"
+        raise AsrError(f"{source.name}: {amount}")
 
 
-def _listen(source: Source, stream: Stream, view: View, notes: _Notes | None, recorder: Recorder | None) -> None:
+def _listen(source: Source, stream: Stream, view: View, notes: _Notes | None, recorder: Recorder | None) -> bool:
+    """Delivers what is heard until the sound ends; whether that was any words."""
     from asr.events import Final, on_clock
 
     def clock(seconds: float) -> float:
         return seconds + sum(skipped for at, skipped in source.skipped if at <= seconds)
 
+    heard = False
+
     def deliver(events: list[Event]) -> None:
+        nonlocal heard
         for event in (on_clock(event, clock) for event in events):
+            heard |= isinstance(event, Final)
             if notes is not None and isinstance(event, Final) and (trouble := notes.append(event.text)):
                 view.tell(trouble)
             view.event(event)
@@ -201,6 +211,7 @@ def _listen(source: Source, stream: Stream, view: View, notes: _Notes | None, re
     deliver(stream.finish())
     if failure is not None:
         raise failure
+    return heard
 
 
 def _summarise(statistics: Statistics) -> None:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 PROGRESS_AFTER = 2.0  # s of work before a progress bar appears
 
 
-def transcribe_one(recognizer: Recognizer, item: Input, settings: Settings, writer: Writer) -> None:
-    """Decodes one input.
+def transcribe_one(recognizer: Recognizer, item: Input, settings: Settings, writer: Writer) -> bool:
+    """Decodes one input; whether there are words in it.
 
     Raises:
         AudioError: it cannot be opened or read.
@@ -48,6 +48,7 @@ def transcribe_one(recognizer: Recognizer, item: Input, settings: Settings, writ
                 words |= _write(writer, stream.finish(), number if settings.separate else None)
             writer.end(streams[0].seconds)
         _tell_what_is_odd(item.name, audio, streams[0], words)
+    return words
 
 
 def _write(writer: Writer, events: list[Event], channel: int | None) -> bool:

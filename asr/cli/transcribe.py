@@ -90,7 +90,7 @@ def transcribe(
 ) -> None:
     """Transcribe sound files of any format: text on standard output, or files for each input.
 
-    Exit status 0: all done; 1: some inputs failed, the others are done; 2: wrong usage.
+    Exit status 0: all done; 1: some inputs failed, the others are done; 2: wrong usage, or no input gave any words.
     """
     from asr.formats import FORMATS
 
@@ -98,16 +98,16 @@ def transcribe(
     separate, count = parse_channels(channels)
     headless = raw_format(raw, rate, count)
     _check_usage(files, listed, formats, output, output_dir, beside, resume or overwrite)
-    from asr.jobs.inputs import STANDARD_INPUT, find_inputs
+    from asr.jobs.inputs import find_inputs
 
     inputs = find_inputs(files or [], listed)
     if not inputs:
         raise AsrError(f"{listed}: an empty list: it names no recording")
     refuse_overwriting(output, [item.path for item in inputs])
-    piped = any(item.path == STANDARD_INPUT for item in inputs)
+    piped = any(item.piped for item in inputs)
     to_files = output_dir is not None or beside
     if piped and engine is Engine.ray:
-        raise AsrError("piped sound (-) can be decoded on this machine only: leave --engine ray out")
+        raise AsrError("piped sound can be decoded on this machine only: leave --engine ray out")
     if not to_files and len(inputs) > 1 and formats[0] in ("srt", "vtt"):
         raise AsrError(f"{formats[0]} is for one recording: add --output-dir DIR or --beside for {len(inputs)}")
     from asr.jobs.worker import Settings
@@ -121,14 +121,13 @@ def transcribe(
     if to_files:
         from asr.cli.batch import transcribe_to_files
 
-        failed = transcribe_to_files(
+        status = transcribe_to_files(
             inputs, formats, output_dir, settings, jobs, engine, address, resume, overwrite, report
         )
     else:
         with _open_output(output) as out:
-            failed = _to_stream(inputs, formats[0], out, settings, jobs, engine, address, report)
-    if failed:
-        raise typer.Exit(1)
+            status = _to_stream(inputs, formats[0], out, settings, jobs, engine, address, report)
+    raise typer.Exit(status)
 
 
 def _check_usage(
@@ -165,7 +164,11 @@ def _to_stream(
     address: str | None,
     report: Path | None,
 ) -> int:
-    """Everything into one text stream; the number of inputs that failed."""
+    """Everything into one text stream; the exit status.
+
+    Raises:
+        AsrError: the only input cannot be read.
+    """
     from asr.formats import open_writer
 
     writer = open_writer(format, out, len(inputs))
@@ -174,17 +177,16 @@ def _to_stream(
         from asr.cli.single import transcribe_one
 
         try:
-            transcribe_one(recognizer, inputs[0], settings, writer)
-            failed = 0
-        except AsrError as error:
-            tell(str(error))
-            failed = 1
+            status = 0 if transcribe_one(recognizer, inputs[0], settings, writer) else 2
+        except KeyboardInterrupt:
+            writer.close()
+            raise
     else:
         from asr.cli.batch import transcribe_to_stream
 
-        failed = transcribe_to_stream(inputs, writer, settings, jobs, engine, address, report)
+        status = transcribe_to_stream(inputs, writer, settings, jobs, engine, address, report)
     writer.close()
-    return failed
+    return status
 
 
 def tell(line: str) -> None:
@@ -194,14 +196,26 @@ def tell(line: str) -> None:
 
 @contextmanager
 def _open_output(path: Path | None) -> Iterator[TextIO]:
+    """Standard output, or a file that is replaced when all has been written: what fails leaves an earlier one alone."""
     if path is None:
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="replace")
         yield sys.stdout
         return
+    from asr.files import replacing
+
+    if not path.parent.is_dir():
+        raise AsrError(f"cannot write {path}: there is no folder {path.parent}")
+    interrupt = None
     try:
-        out = path.open("w", encoding="utf-8")
+        with replacing(path) as partial, partial.open("w", encoding="utf-8", errors="replace") as out:
+            try:
+                yield out
+            except KeyboardInterrupt as error:  # it may be how a recording ends: what was said so far is kept
+                if not out.tell():
+                    raise
+                interrupt = error
     except OSError as error:
-        raise AsrError(f"cannot write {path}: {error.strerror}") from error
-    with out:
-        yield out
+        raise AsrError(f"cannot write {path}: {error.strerror or error}") from error
+    if interrupt is not None:
+        raise interrupt

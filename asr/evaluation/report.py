@@ -9,22 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from asr.errors import AudioError, ManifestError
-from asr.evaluation.wer import ErrorRate, error_rate
+from asr.errors import ManifestError
+from asr.evaluation.english import spoken_form
+from asr.evaluation.wer import EmptyReference, ErrorRate, error_rate
 from asr.events import Endpoint, Final, Partial
 from asr.manifest import Manifest
 from asr.recognition.recognizer import Recognizer, StreamOptions
+from asr.text import TEXT_FORMS, text_form
 
 
 @dataclass(frozen=True)
 class FileResult:
-    """One file: what was said, what was written, and the errors."""
+    """One file: what was said, what was written, and the errors, strictly counted and between normalised texts."""
 
     name: str
     reference: str
     hypothesis: str
     seconds: float
     errors: ErrorRate
+    normalised: ErrorRate
 
 
 @dataclass
@@ -34,7 +37,10 @@ class Report:
     Attributes:
         audio_seconds: sound decoded.
         decode_seconds: time that reading and decoding took.
-        failures: a line for each file that could not be read.
+        failures: a line for each file that could not be read, or has a text that cannot be compared.
+        warnings: a line for each file that is damaged or not what its manifest says.
+        total: errors between texts as the model was taught to write them: strictly counted.
+        normalised: errors between texts in `spoken_form`.
     """
 
     recognizer: Recognizer
@@ -43,9 +49,16 @@ class Report:
     expected: int
     results: list[FileResult] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     audio_seconds: float = 0.0
     decode_seconds: float = 0.0
-    total: ErrorRate = field(default_factory=lambda: error_rate("", ""))
+    total: ErrorRate = field(default_factory=ErrorRate)
+    normalised: ErrorRate = field(default_factory=ErrorRate)
+
+    @property
+    def form(self) -> str:
+        """How texts are written for the strict count, by the names of `data.text`: as the model's alphabet has it."""
+        return text_form(self.recognizer.model.tokenizer.alphabet())
 
     @property
     def count(self) -> int:
@@ -58,21 +71,26 @@ class Report:
 
     def files(self) -> Iterator[FileResult]:
         """Decodes file after file."""
+        strict = TEXT_FORMS[self.form]
         for index in range(self.expected):
             utterance = self.manifest[index]
             begun = time.perf_counter()
             try:
-                samples = self.manifest.read_audio(utterance, self.recognizer.sample_rate)
-            except (AudioError, ManifestError) as error:
+                _ = [error_rate(utterance.text, "", form) for form in (strict, spoken_form)]
+                samples = self.manifest.read_audio(utterance, self.recognizer.sample_rate, self.warnings.append)
+            except EmptyReference as error:
+                self.failures.append(f"{self.manifest.path}: {utterance.audio!r}: {error}")
+                continue
+            except ManifestError as error:
                 self.failures.append(str(error))
                 continue
             text = self._read(samples)
             self.decode_seconds += time.perf_counter() - begun
             seconds = len(samples) / self.recognizer.sample_rate
             self.audio_seconds += seconds
-            errors = error_rate(utterance.text, text)
-            self.total += errors
-            self.results.append(FileResult(utterance.audio, utterance.text, text, seconds, errors))
+            errors, normalised = (error_rate(utterance.text, text, form) for form in (strict, spoken_form))
+            self.total, self.normalised = self.total + errors, self.normalised + normalised
+            self.results.append(FileResult(utterance.audio, utterance.text, text, seconds, errors, normalised))
             yield self.results[-1]
 
     def _read(self, samples: np.ndarray) -> str:
@@ -92,6 +110,8 @@ class Report:
         endpoint = self.options.endpoint
         return {
             **self.total.as_dict(),
+            "text": self.form,
+            "normalised": self.normalised.as_dict(),
             "audio_seconds": round(self.audio_seconds, 3),
             "decode_seconds": round(self.decode_seconds, 3),
             "rtf": round(self.rtf, 4),
@@ -105,6 +125,7 @@ class Report:
                 "endpoint": None if endpoint is None else asdict(endpoint),
             },
             "failures": self.failures,
+            "warnings": self.warnings,
             "files": [
                 {
                     "file": r.name,
@@ -112,6 +133,7 @@ class Report:
                     "reference": r.reference,
                     "hypothesis": r.hypothesis,
                     **r.errors.as_dict(),
+                    "normalised": r.normalised.as_dict(),
                 }
                 for r in self.results
             ],

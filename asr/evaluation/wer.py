@@ -1,10 +1,17 @@
 """Word and character error rates of a hypothesis against a reference."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from types import ModuleType
 
 from asr.errors import AsrError
 from asr.text import normalise
+
+Form = Callable[[str], str]  # how both texts are written before they are compared
+
+
+class EmptyReference(AsrError):
+    """A text of which nothing is left to compare: counted, its errors would all be insertions, or none."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +59,17 @@ class ErrorRate:
         return {**asdict(self), "wer": self.wer, "cer": self.cer}
 
 
-def error_rate(reference: str, hypothesis: str) -> ErrorRate:
-    """Count the errors of a hypothesis after both texts went through `normalise`.
+def error_rate(reference: str, hypothesis: str, form: Form = normalise) -> ErrorRate:
+    """Count the errors of a hypothesis after both texts were brought to a form.
 
     Raises:
+        EmptyReference: nothing is left of a reference in that form.
         AsrError: jiwer, which counts them, is not installed.
     """
-    jiwer = _jiwer()
-    reference, hypothesis = normalise(reference), normalise(hypothesis)
+    jiwer, said = _jiwer(), reference
+    reference, hypothesis = form(reference), form(hypothesis)
+    if said.strip() and not reference:
+        raise EmptyReference(f"nothing is left to compare of its text {said!r}: no letters of the model's alphabet")
     if not reference:
         return ErrorRate(insertions=len(hypothesis.split()), character_errors=len(hypothesis))
     words = jiwer.process_words(reference, hypothesis)

@@ -29,10 +29,9 @@ def open_writer(name: str, out: TextIO, inputs: int) -> Writer:
         "jsonl": JsonLinesWriter,
         "srt": SrtWriter,
         "vtt": VttWriter,
-        "ctm": CtmWriter,
-        "tsv": TsvWriter,
     }
-    return others[name](out)
+    tables = {"ctm": CtmWriter, "tsv": TsvWriter}
+    return tables[name](out, inputs > 1) if name in tables else others[name](out)
 
 
 def render(format: str, name: str, events: Iterable[tuple[Event, int | None]], seconds: float) -> str:

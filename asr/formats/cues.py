@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
+from rich.cells import cell_len, chop_cells
+
 from asr.events import Word
 
-LINE = 42  # characters
+LINE = 42  # columns: of those, the letters of Chinese, Japanese and Korean take two
 LONGEST, SHORTEST = 7.0, 1.0  # s that a cue stands
 GAP = 0.084  # s between cues: two frames at 24 a second
 LINGER = 0.5  # s that a cue stays after its last word, where there is room
@@ -32,15 +34,17 @@ class Cue:
     lines: tuple[str, ...]
 
 
-def make_cues(utterances: Sequence[Sequence[Word]], prefix: str = "") -> list[Cue]:
+def make_cues(utterances: Sequence[Sequence[Word]], prefix: str = "", seconds: float | None = None) -> list[Cue]:
     """Subtitles of utterances (the words of each, in order), best by the costs of each break.
 
     Breaks at ends of utterances, at pauses and after punctuation are the better ones; a cue that its successor leaves
-    less than a second is worse than one that joins two utterances. `prefix` stands before the words of each cue.
+    less than a second is worse than one that joins two utterances. `prefix` stands before the words of each cue. No cue
+    outlasts the recording, where it is known how many `seconds` that has.
     """
-    tokens = [(piece, last) for words in utterances for piece, last in _tokens(words, LINE - len(prefix))]
+    tokens = [(piece, last) for words in utterances for piece, last in _tokens(words, LINE - cell_len(prefix))]
     words = [word for word, _ in tokens]
-    starts = [*(word.start for word in words), math.inf]
+    close = math.inf if seconds is None else seconds
+    starts = [*(word.start for word in words), close + GAP]
     broken = [_break_cost(word, last, starts[i + 1]) for i, (word, last) in enumerate(tokens)]
     joined = list(accumulate((_join_cost(*tokens[i], starts[i + 1]) for i in range(len(words))), initial=0.0))
     best, previous = [0.0] + [math.inf] * len(words), [0] * (len(words) + 1)
@@ -50,7 +54,7 @@ def make_cues(utterances: Sequence[Sequence[Word]], prefix: str = "") -> list[Cu
             text = f"{words[begin].text} {text}" if text else words[begin].text
             if begin < end - 1 and (not _fits(prefix + text) or words[end - 1].end - words[begin].start > LONGEST):
                 break
-            cost = best[begin] + joined[end - 1] - joined[begin] + broken[end - 1] + 0.1 * (len(text) > LINE)
+            cost = best[begin] + joined[end - 1] - joined[begin] + broken[end - 1] + 0.1 * (cell_len(text) > LINE)
             room = starts[end] - GAP - starts[begin]
             cost += 0.0 if room >= SHORTEST else CRAMPED if room > 0 else IMPOSSIBLE
             if cost < best[end]:
@@ -59,35 +63,43 @@ def make_cues(utterances: Sequence[Sequence[Word]], prefix: str = "") -> list[Cu
     while end:
         spans.append((previous[end], end))
         end = previous[end]
-    return _timed([words[begin:end] for begin, end in reversed(spans)], prefix)
+    return _timed([words[begin:end] for begin, end in reversed(spans)], prefix, close)
 
 
 def break_lines(text: str) -> tuple[str, ...]:
     """A text in one line or in two of about equal length, the first one rather after punctuation."""
-    if len(text) <= LINE:
-        return (text,)
-    spaces = [i for i, character in enumerate(text) if character == " "]
-    pairs = [(text[:i], text[i + 1 :]) for i in spaces if i <= LINE and len(text) - i - 1 <= LINE]
+    pairs = [] if cell_len(text) <= LINE else _pairs(text)
     if not pairs:
         return (text,)
-    return min(pairs, key=lambda pair: abs(len(pair[0]) - len(pair[1])) - 12 * pair[0].endswith(_SENTENCE + _CLAUSE))
+
+    def cost(pair: tuple[str, str]) -> int:
+        return abs(cell_len(pair[0]) - cell_len(pair[1])) - 12 * pair[0].endswith(_SENTENCE + _CLAUSE)
+
+    return min(pairs, key=cost)
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    """All ways to break a text into two lines."""
+    spaces = [i for i, character in enumerate(text) if character == " "]
+    pairs = [(text[:i], text[i + 1 :]) for i in spaces]
+    return [pair for pair in pairs if max(map(cell_len, pair)) <= LINE]
 
 
 def _fits(text: str) -> bool:
     """Whether a text has room in two lines."""
-    return len(text) <= LINE or len(text) - 1 - text.rfind(" ", 0, LINE + 1) <= LINE
+    width = cell_len(text)
+    return width <= LINE or (width <= 2 * LINE + 1 and bool(_pairs(text)))
 
 
 def _tokens(words: Sequence[Word], width: int) -> list[tuple[Word, bool]]:
     """Words, cut where one is wider than a line, each with whether it is the utterance's last."""
     pieces: list[Word] = []
     for word in words:
-        text = " ".join(word.text.split())
-        count = max(1, math.ceil(len(text) / width))
-        step = (word.end - word.start) / count
-        for i in range(count):
+        parts = chop_cells(" ".join(word.text.split()), width) or [""]
+        step = (word.end - word.start) / len(parts)
+        for i, part in enumerate(parts):
             start = word.start + i * step
-            pieces.append(Word(text[i * width : (i + 1) * width], start, start + step, word.confidence))
+            pieces.append(Word(part, start, start + step, word.confidence))
     return [(piece, i == len(pieces) - 1) for i, piece in enumerate(pieces)]
 
 
@@ -101,19 +113,21 @@ def _break_cost(word: Word, last: bool, following: float) -> float:
 def _join_cost(word: Word, last: bool, following: float) -> float:
     """How bad it is to go on after a word in the same cue."""
     cost = 4.0 if last else 0.5 if word.text.endswith(_SENTENCE) else 0.0
-    return cost + (1.5 if PAUSE <= following - word.end < math.inf else 0.0)
+    return cost + (1.5 if following - word.end >= PAUSE else 0.0)
 
 
-def _timed(groups: list[Sequence[Word]], prefix: str) -> list[Cue]:
-    """Cues of groups of words: each begins with its first word and does not reach into the next one."""
+def _timed(groups: list[Sequence[Word]], prefix: str, close: float) -> list[Cue]:
+    """Cues of groups of words: each begins with its first word and ends before the next one and by `close`."""
     cues: list[Cue] = []
     for i, words in enumerate(groups):
         start = words[0].start
         if cues:
             start = max(start, cues[-1].end + GAP)
         wanted = max(words[-1].end + LINGER, start + SHORTEST)
-        latest = groups[i + 1][0].start - GAP if i + 1 < len(groups) else math.inf
+        latest = groups[i + 1][0].start - GAP if i + 1 < len(groups) else close
         end = max(min(wanted, start + LONGEST, latest), min(start + SHORTEST, wanted))
+        if start < close < end:
+            end = close
         text = prefix + " ".join(word.text for word in words)
         cues.append(Cue(start, end, break_lines(text)))
     return cues

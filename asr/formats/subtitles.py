@@ -29,7 +29,7 @@ class _SubtitleWriter(Writer):
         cues = [
             cue
             for channel, utterances in self._utterances.items()
-            for cue in make_cues(utterances, channel_prefix(channel))
+            for cue in make_cues(utterances, channel_prefix(channel), seconds)
         ]
         self._write(sorted(cues, key=lambda cue: (cue.start, cue.end)))
         self.out.flush()

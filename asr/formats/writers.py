@@ -41,7 +41,7 @@ class TextWriter(Writer):
 
     def event(self, event: Event, channel: int | None = None) -> None:
         if isinstance(event, Final):
-            print(f"{channel_prefix(channel)}{event.text}", file=self.out, flush=True)
+            print(channel_prefix(channel) + one_line(event.text), file=self.out, flush=True)
 
 
 class JsonLinesWriter(Writer):
@@ -55,7 +55,7 @@ class JsonLinesWriter(Writer):
 
     def event(self, event: Event, channel: int | None = None) -> None:
         line = {"file": self.name, **_with_channel(as_dict(event), channel)}
-        print(json.dumps(line, ensure_ascii=False), file=self.out, flush=True)
+        print(_json(line, self.out), file=self.out, flush=True)
 
 
 class JsonWriter(Writer):
@@ -82,13 +82,28 @@ class JsonWriter(Writer):
         self.inputs[-1]["duration"] = None if seconds is None else round(seconds, 3)
 
     def close(self) -> None:
-        json.dump(self.inputs[0] if self.single else self.inputs, self.out, ensure_ascii=False, indent=1)
-        print(file=self.out, flush=True)
+        print(_json(self.inputs[0] if self.single else self.inputs, self.out, indent=1), file=self.out, flush=True)
 
 
 def channel_prefix(channel: int | None) -> str:
     """What stands before the words of a channel in texts for people."""
     return "" if channel is None else f"Channel {channel}: "
+
+
+def one_line(text: str, space: str = " ") -> str:
+    """A text without line breaks, and with `space` wherever it had white space."""
+    return space.join(text.split())
+
+
+def _json(value: dict | list, out: TextIO, indent: int | None = None) -> str:
+    """JSON, with escapes for what the stream cannot encode: letters that it lacks, bytes of names that are no text."""
+    text, encoding = json.dumps(value, ensure_ascii=False, indent=indent), out.encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        known = {c: c.encode(encoding, "ignore") for c in set(text)}
+        text = "".join(c if known[c] else json.dumps(c)[1:-1] for c in text)
+    return text
 
 
 def _with_channel(values: dict, channel: int | None) -> dict:

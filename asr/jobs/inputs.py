@@ -5,15 +5,19 @@ from __future__ import annotations
 import glob
 import io
 import os
+import re
+import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from asr.audio.bytestream import Source
 from asr.errors import AsrError
+from asr.files import marked_encoding
 
 if TYPE_CHECKING:
     from asr.manifest import Manifest, Utterance
@@ -26,6 +30,8 @@ weba webm wma wmv wv
 """
 MEDIA = frozenset(_MEDIA.split())
 STANDARD_INPUT = "-"
+_UNMARKED_UTF16 = re.compile(rb"(?:(?:^|\0)[^\0]\0[^\0]\0[^\0]\0)|(?:(?:^|\0)[\r\n]\0)")  # names of a letter each
+LONGEST_LIST = 256_000_000  # bytes: what is longer is no list
 PART_RATE = 16000  # hertz of the parts of recordings that manifests name
 
 
@@ -63,6 +69,17 @@ class Input:
         data.name = self.name
         return data
 
+    @property
+    def piped(self) -> bool:
+        """Whether it can be read by this process alone, and once: standard input, `<(...)` of a shell, a device."""
+        if self.path == STANDARD_INPUT:
+            return True
+        try:
+            mode = os.stat(self.path).st_mode
+        except (OSError, ValueError):
+            return False
+        return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
     def size(self) -> int:
         """Bytes, as far as they can be told at once: something to plan with."""
         try:
@@ -76,27 +93,46 @@ def find_inputs(arguments: Iterable[str], listed: str | None = None) -> list[Inp
 
     An argument is a file, a folder (all sound and video files under it, sorted), a pattern (`*`, `?`, `[...]`, `**`
     for any folders) where no file has that name, or a manifest (`.jsonl`, see `asr.manifest`). `listed` is a file with
-    such arguments, one on each line (or after each NUL); `-` is standard input. What is not there stays in the list
-    and fails when it is opened.
+    such arguments, one on each line (or after each NUL); `-` is standard input. A list names folders in full: its
+    patterns stand for files alone. What is not there stays in the list and fails when it is opened.
 
     Raises:
         AsrError: the list cannot be read.
         ManifestError: a manifest cannot be read.
     """
-    names = list(arguments) + ([] if listed is None else _read_list(listed))
-    return [found for name in names for found in _expand(name)]
+    found = [item for name in arguments for item in _expand(name)]
+    if listed is not None:
+        found += [item for name in _read_list(listed) for item in _expand(name, walk_matches=False)]
+    return found
 
 
 def _read_list(path: str) -> list[str]:
     try:
-        data = sys.stdin.buffer.read() if path == STANDARD_INPUT else Path(path).read_bytes()
+        with nullcontext(sys.stdin.buffer) if path == STANDARD_INPUT else open(path, "rb") as file:
+            data = file.read(LONGEST_LIST + 1)
     except OSError as error:
         raise AsrError(f"{path}: the list cannot be read: {error.strerror or error}") from error
-    lines = data.split(b"\0") if b"\0" in data else data.splitlines()
+    if len(data) > LONGEST_LIST:
+        raise AsrError(f"{path}: not a list of files: it is longer than {LONGEST_LIST // 1_000_000} MB")
+    lines = _split_list(data, path)
     return [os.fsdecode(line) for line in lines if line.strip()]
 
 
-def _expand(name: str) -> Iterator[Input]:
+def _split_list(data: bytes, path: str) -> list[bytes]:
+    """The lines of a list, in UTF-8 where its byte order mark says how it is encoded, else as they are."""
+    if (encoding := marked_encoding(data)) is not None:
+        try:
+            return data.decode(encoding).encode("utf-8").splitlines()
+        except UnicodeError as error:
+            raise AsrError(f"{path}: the list cannot be read: damaged {encoding.upper()}") from error
+    if b"\0" not in data:
+        return data.splitlines()
+    if _UNMARKED_UTF16.search(data):
+        raise AsrError(f"{path}: the list cannot be read: UTF-16 without a byte order mark: save it as UTF-8")
+    return data.split(b"\0")
+
+
+def _expand(name: str, walk_matches: bool = True) -> Iterator[Input]:
     try:
         is_folder, is_file = os.path.isdir(name), os.path.isfile(name)
     except ValueError:  # a NUL in the name: opening it tells
@@ -109,7 +145,10 @@ def _expand(name: str) -> Iterator[Input]:
         yield from _from_manifest(name)
     elif not is_file and glob.has_magic(name) and (matches := sorted(glob.glob(name, recursive=True))):
         for match in matches:
-            yield from _walk(match) if os.path.isdir(match) else [_file(match)]
+            if not os.path.isdir(match):
+                yield _file(match)
+            elif walk_matches:
+                yield from _walk(match)
     else:
         yield _file(name)
 
@@ -119,10 +158,14 @@ def _file(path: str) -> Input:
 
 
 def _walk(folder: str) -> Iterator[Input]:
-    """All sound and video files under a folder; a folder that has none is an input that fails."""
+    """All sound and video files under a folder; a folder that has none, or cannot be read, is an input that fails."""
     found = []
-    for parent, folders, files in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(".")]
+
+    def refuse(error: OSError) -> None:
+        path = os.fsdecode(error.filename)
+        found.append(Input(path, path, os.path.basename(os.path.normpath(path)), error=error.strerror))
+
+    for parent, files in _walk_once(folder, refuse):
         for name in files:
             if not name.startswith(".") and name.rpartition(".")[2].lower() in MEDIA:
                 path = os.path.join(parent, name)
@@ -130,6 +173,27 @@ def _walk(folder: str) -> Iterator[Input]:
     if not found:
         yield Input(folder, folder, os.path.basename(os.path.normpath(folder)), error="a folder without sound files")
     yield from sorted(found, key=lambda item: item.path)
+
+
+def _walk_once(folder: str, refuse: Callable[[OSError], None]) -> Iterator[tuple[str, list[str]]]:
+    """Each folder from `folder` on with its files, hidden ones left out.
+
+    Linked folders come last and each folder comes once: circles end, and a folder keeps its own name rather than a
+    link's.
+    """
+    waiting, seen = deque([folder]), set()
+    while waiting:
+        for parent, folders, files in os.walk(waiting.popleft(), onerror=refuse):
+            status = os.stat(parent)
+            if (key := (status.st_dev, status.st_ino)) in seen:
+                folders.clear()
+                continue
+            seen.add(key)
+            shown = sorted(name for name in folders if not name.startswith("."))
+            links = [name for name in shown if os.path.islink(os.path.join(parent, name))]
+            waiting += [os.path.join(parent, name) for name in links]
+            folders[:] = [name for name in shown if name not in links]
+            yield parent, files
 
 
 @lru_cache(maxsize=4)

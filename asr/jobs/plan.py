@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,6 +12,8 @@ from pathlib import Path, PurePosixPath
 
 from asr.errors import AsrError
 from asr.jobs.inputs import STANDARD_INPUT, Input
+
+LONGEST_NAME = 255  # bytes of a file's name, on all common file systems
 
 
 @dataclass(frozen=True)
@@ -26,13 +30,17 @@ class Task:
     def done(self, since: float = 0.0) -> bool:
         """Whether all outputs are there, written after `since` (seconds of the epoch) and since the input has changed.
 
-        An output is written under another name and renamed when it is complete: one that is there is whole.
+        An output is written under another name and renamed when it is complete: one that is there is whole. Of an
+        input that dates from the future, as cameras with a wrong clock make them, the system's own date is taken.
         """
         if not self.outputs:
             return False
         try:
             oldest = min(os.stat(path).st_mtime for path in self.outputs.values())
-            changed = 0.0 if self.input.path == STANDARD_INPUT else os.stat(self.input.path).st_mtime
+            if self.input.path == STANDARD_INPUT:
+                return oldest >= since
+            status = os.stat(self.input.path)
+            changed = status.st_mtime if status.st_mtime <= time.time() else status.st_ctime
             return oldest >= max(since, changed)
         except (OSError, ValueError):
             return False
@@ -43,7 +51,8 @@ def plan(inputs: Sequence[Input], formats: Sequence[str], folder: Path | None) -
 
     Outputs lie beside the input (`talk.mp3` -> `talk.srt`), or in `folder`, in the tree that the input was found in.
     Where two inputs would make the same file, or one would be overwritten, the input's whole name is kept
-    (`talk.mp3.srt`), and where that is not enough a number is added; the same inputs give the same names again.
+    (`talk.mp3.srt`), and where that is not enough a number is added; a name that the system would refuse is cut. The
+    same inputs give the same names again.
     """
     unique = list({(item.path, item.name): item for item in inputs}.values())
     bases = [_base(item, folder) for item in unique]
@@ -53,10 +62,9 @@ def plan(inputs: Sequence[Input], formats: Sequence[str], folder: Path | None) -
     for number, (item, base) in enumerate(zip(unique, bases, strict=True)):
         stem = _stem(base) if stems[_stem(base)] == 1 else base
         again = 1
-        while taken & {os.path.abspath(f"{stem}.{form}") for form in formats}:
+        while taken & set(map(os.path.abspath, (outputs := _outputs(stem, formats)).values())):
             stem = base if again == 1 else f"{base}-{again}"
             again += 1
-        outputs = {form: f"{stem}.{form}" for form in formats}
         taken |= {os.path.abspath(path) for path in outputs.values()}
         tasks.append(Task(number, item, outputs))
     return tasks
@@ -78,6 +86,17 @@ def _base(item: Input, folder: Path | None) -> str:
     if item.path == STANDARD_INPUT:
         return place
     return item.path if item.row is None else os.path.join(os.path.dirname(item.path), place)
+
+
+def _outputs(stem: str, formats: Sequence[str]) -> dict[str, str]:
+    """The file of each format; of a name that is too long, its beginning and a digest of the whole."""
+    folder, name = os.path.split(stem)
+    room = LONGEST_NAME - max(len(form) + 1 for form in formats)
+    if len(raw := os.fsencode(name)) > room:
+        digest = hashlib.blake2b(raw, digest_size=4).hexdigest()
+        start = raw[: room - len(digest) - 1].decode("utf-8", "ignore")
+        stem = os.path.join(folder, f"{start}-{digest}")
+    return {form: f"{stem}.{form}" for form in formats}
 
 
 def _stem(base: str) -> str:

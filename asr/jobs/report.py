@@ -54,6 +54,13 @@ class Report:
         return len(self.skipped) + self.done + len(self.failed)
 
     @property
+    def status(self) -> int:
+        """Exit status: 0 = all done; 1 = some inputs failed; 2 = of all that there were, none has words."""
+        if self.total and len(self.failed) + len(self.silent) == self.total:
+            return 2
+        return 1 if self.failed else 0
+
+    @property
     def elapsed(self) -> float:
         """Seconds since the job began."""
         return time.monotonic() - self.started

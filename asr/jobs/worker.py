@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from asr.audio.files import AudioFile
 from asr.audio.raw import RawFormat
 from asr.errors import AsrError
 from asr.events import Event, Final
-from asr.files import write_whole
+from asr.files import NO_ROOM, write_whole
 from asr.formats import render
 from asr.jobs.plan import Task
 from asr.jobs.sound import Sound
@@ -61,6 +61,7 @@ class Outcome:
         error: why there is no result, None where there is one.
         warning: damage that was met on the way.
         events: with their channels, where the task asks for no files.
+        no_room: there is no result because the disk is full: nor will there be one of what follows.
         known: how long it is and what was heard is known; not where another process wrote the outputs and was lost.
     """
 
@@ -71,6 +72,7 @@ class Outcome:
     error: str | None = None
     warning: str | None = None
     events: tuple[tuple[Event, int | None], ...] = ()
+    no_room: bool = False
     known: bool = True
 
 
@@ -164,7 +166,8 @@ class Worker:
             try:
                 write_whole(path, render(form, task.input.name, events, sound.seconds))
             except OSError as error:
-                raise AsrError(f"{task.input.name}: cannot write {path}: {error.strerror or error}") from error
+                failure = AsrError(f"{task.input.name}: cannot write {path}: {error.strerror or error}")
+                return replace(_failure(task, failure), no_room=error.errno in NO_ROOM)
         words = sum(len(event.words) for event, _ in events if isinstance(event, Final))
         kept = () if task.outputs else tuple(events)
         return Outcome(task.number, task.input.name, sound.seconds, words, warning=sound.warning, events=kept)

@@ -31,7 +31,9 @@ CONFIG, ENCODER, DECODER, CTC_PIECES, DECODER_PIECES = (
 
 
 def model_folder(source: str | Path) -> Path:
-    """The folder of a model, given that folder or the name of a built-in one."""
+    """The folder of a model, given that folder or the name of a built-in one; ModelError for an empty name."""
+    if source == "":
+        raise ModelError("the model's name is empty: give a folder, or en, the built-in one")
     return Path(source) if Path(source).is_dir() else MODELS / str(source)
 
 

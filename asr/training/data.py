@@ -20,7 +20,6 @@ from asr.training.batching import BucketedBatches
 from asr.training.selection import Selection, positions_needed
 
 CACHED = 600.0  # seconds of audio (38 MB) up to which a reader keeps what it has decoded
-DURATION_SLACK = 0.5  # seconds by which audio may be longer than its manifest says
 
 
 @dataclass(frozen=True)
@@ -95,19 +94,17 @@ class BatchReader(Dataset):
         return self._collate(audio, kept, tuple(skipped), epoch, number)
 
     def _read(self, i: int) -> np.ndarray:
-        """Samples of utterance i; AsrError when it cannot be read or is not what its manifest says."""
+        """Samples of utterance i; AsrError when it cannot be read, is damaged or is not what its manifest says."""
         if self._cache is not None and i in self._cache:
             return self._cache[i]
         s = self.selection
         manifest = s.manifests[s.manifest[i]]
         utterance = manifest[int(s.index[i])]
-        samples = manifest.read_audio(utterance, self.sample_rate)
-        seconds, claimed = len(samples) / self.sample_rate, float(s.durations[i])
-        if self.strict and seconds > claimed + DURATION_SLACK:
-            raise AsrError(f"{utterance.audio}: {seconds:.1f} s long, its manifest says {claimed:.1f} s")
+        samples = manifest.read_audio(utterance, self.sample_rate, _refuse)
+        seconds = len(samples) / self.sample_rate
         room = (len(samples) + self.tail) // self.hop // SUBSAMPLING
         if not len(samples) or (self.strict and positions_needed(s.targets(i)) > room):
-            raise AsrError(f"{utterance.audio}: {seconds:.1f} s of sound are too short for its text")
+            raise AsrError(f"{manifest.path}: {utterance.audio!r}: {seconds:.1f} s of sound are too short for its text")
         if self._cache is not None:
             self._cache[i] = samples
         return samples
@@ -132,6 +129,10 @@ class BatchReader(Dataset):
             epoch,
             number,
         )
+
+
+def _refuse(line: str) -> None:
+    raise AsrError(line)
 
 
 def _quiet_worker(_: int) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
-from asr.evaluation.wer import ErrorRate, error_rate
+from asr.evaluation.wer import ErrorRate, Form, error_rate
 from asr.nn.encoder import FULL_CONTEXT, Chunking
-from asr.text import normalise
+from asr.text import TEXT_FORMS
 from asr.training.batching import BucketedBatches
 from asr.training.config import TrainConfig
 from asr.training.data import BatchReader, Recordings
@@ -76,6 +77,8 @@ class DevSet:
         self.config, self.forward, d = config, forward, config.data
         model, features = forward.model, forward.model.config.features
         selection = select(open_manifests(d.dev), model.tokenizer, d, features, everything=True)
+        for reason, count in selection.left_out.items():
+            say(f"dev, left out: {count} {reason}")
         reader = BatchReader(selection, features.sample_rate, features.hop, d.tail_seconds, strict=False)
         plan = BucketedBatches(selection.durations + d.tail_seconds, d.batch_seconds, 1, None)
         self._recordings = Recordings(reader, plan, d.workers, say=lambda line: say(f"dev, {line}"))
@@ -89,6 +92,7 @@ class DevSet:
         model = forward.model.eval()
         ctc, decoder = [ErrorRate(), ErrorRate()], [ErrorRate(), ErrorRate()]
         examples: list[dict[str, str]] = []
+        form = TEXT_FORMS[self.config.data.text]
         for batch in self._recordings.read(0):
             if not len(batch):
                 continue
@@ -98,16 +102,16 @@ class DevSet:
             for i, chunking in enumerate((FULL_CONTEXT, Chunking(c.dev_size, c.dev_look_ahead))):
                 output = forward.encode(frames, lengths, chunking)
                 written = {"said": said, "CTC": ctc_texts(output, model)}
-                ctc[i] += _errors(said, written["CTC"])
+                ctc[i] += _errors(said, written["CTC"], form)
                 if self._reads:
                     seconds = (batch.sounding.double() / model.config.features.sample_rate).tolist()
-                    written["decoder"] = [normalise(text) for text in decoder_texts(output, model, seconds)]
-                    decoder[i] += _errors(said, written["decoder"])
+                    written["decoder"] = [form(text) for text in decoder_texts(output, model, seconds)]
+                    decoder[i] += _errors(said, written["decoder"], form)
             rows = [dict(zip(written, row, strict=True)) for row in zip(*written.values(), strict=True)]
             examples += rows[: EXAMPLES - len(examples)]
         rates = [e.wer for e in (*ctc, *(decoder if self._reads else ()))]
         return DevResult(*rates, examples=tuple(examples))
 
 
-def _errors(references: list[str], hypotheses: list[str]) -> ErrorRate:
-    return sum(map(error_rate, references, hypotheses), ErrorRate())
+def _errors(references: list[str], hypotheses: list[str], form: Form) -> ErrorRate:
+    return sum(map(partial(error_rate, form=form), references, hypotheses), ErrorRate())

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from asr.errors import ConfigError
+from asr.files import marked_encoding
 from asr.nn.sizes import out_of_range
 from asr.training.config import TrainConfig
 
+LONGEST = 1_000_000  # bytes of a configuration
 _KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
 
 
@@ -27,10 +29,10 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> TrainConfig:
     import yaml
 
     try:
-        values = yaml.safe_load(Path(path).read_text("utf-8"))
+        values = yaml.load(_read(Path(path)), _loader())
     except OSError as error:
         raise ConfigError(f"{path}: the configuration cannot be read: {error.strerror or error}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeError) as error:
         raise ConfigError(f"{path}: not YAML: {_one_line(error)}") from error
     if not isinstance(values, dict | None):
         raise ConfigError(f"{path}: not a configuration: it must hold sections such as `data:` and `model:`")
@@ -43,6 +45,31 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> TrainConfig:
     except ConfigError as error:
         raise ConfigError(f"{path}: {error}") from error
     return config
+
+
+def _read(path: Path) -> str:
+    with open(path, "rb") as file:
+        data = file.read(LONGEST + 1)
+    if len(data) > LONGEST:
+        raise ConfigError(f"{path}: not a configuration: it is longer than {LONGEST // 1_000_000} MB")
+    return data.decode(marked_encoding(data) or "utf-8")
+
+
+def _loader() -> type:
+    """YAML's safe loader, which takes the last of equal keys, made to refuse a second one."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
+            seen = set()
+            for key, _ in node.value:
+                name = key.value if isinstance(key, yaml.ScalarNode) else None
+                if name in seen:
+                    raise yaml.constructor.ConstructorError(None, None, f"{name}: stands there twice", key.start_mark)
+                seen |= {name} - {None}
+            return super().construct_mapping(node, deep)
+
+    return Loader
 
 
 def _one_line(error: Exception) -> str:
@@ -64,7 +91,7 @@ def _override(values: dict[str, Any], override: str) -> None:
             values[section] = {}
         values = values[section]
     try:
-        values[last] = yaml.safe_load(text)
+        values[last] = yaml.load(text, _loader())
     except yaml.YAMLError as error:
         raise ConfigError(f"--set {override}: the value is not YAML") from error
 

@@ -27,6 +27,7 @@ from asr.training.setup import (
     open_manifests,
     prepare_tokenizer,
     start_model,
+    tokenizer_notes,
 )
 from asr.training.teaching import Teaching
 from asr.training.team import Team
@@ -70,6 +71,7 @@ class SpeechRun:
         bf16, why = team.gather(use_bf16(config.precision, device))[0]
         self.notes.append(why)
         self.forward = Forward(model, config, teaching, noise, MemoryLimit(self.display.line), bf16)
+        self.notes += tokenizer_notes(config, tokenizer)
         train_set = select(manifests, tokenizer, config.data, features)
         self.notes += [f"left out: {count} {reason}" for reason, count in train_set.left_out.items()]
         if config.decoder.layers:

@@ -12,17 +12,14 @@ from asr.errors import ManifestError
 from asr.manifest import Manifest, Utterance
 from asr.nn.encoder import SUBSAMPLING
 from asr.nn.features import FeatureConfig
-from asr.text import normalise
+from asr.text import TEXT_FORMS
 from asr.tokenizer import CtcTokenizer
 from asr.training.config import DataConfig
 
 
 def target_text(text: str, data: DataConfig) -> str:
     """A text as it is trained on (`data.text`), with single spaces."""
-    if data.text == "normalised":
-        return normalise(text)
-    text = " ".join(text.split())
-    return text.lower() if data.text == "lower" else text
+    return TEXT_FORMS[data.text](text)
 
 
 def positions_of(seconds: float, features: FeatureConfig) -> int:
@@ -79,6 +76,8 @@ def select(
 ) -> Selection:
     """The utterances that can be trained on; with `everything` (dev) all, and pieces that cannot be spelled are errors.
 
+    Those of which `data.text` leaves nothing cannot be compared either: they are left out in any case.
+
     Raises:
         ManifestError: nothing is left.
     """
@@ -91,7 +90,12 @@ def select(
             text = target_text(utterance.text, data)
             pieces = np.asarray(tokenizer.encode(text), np.int32)
             room = positions_of(utterance.duration + data.tail_seconds, features)
-            if not everything and (reason := _obstacle(text, pieces, utterance.duration, room, tokenizer, data)):
+            reason = None
+            if not everything:
+                reason = _obstacle(text, pieces, utterance.duration, room, tokenizer, data)
+            elif utterance.text.strip() and not text:
+                reason = f"of whose text data.text: {data.text} leaves nothing"
+            if reason is not None:
                 left_out[reason] += 1
                 continue
             rows.append((number, i, utterance.duration))

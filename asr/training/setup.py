@@ -81,6 +81,13 @@ def prepare_tokenizer(
     return tokenizer
 
 
+def tokenizer_notes(config: TrainConfig, tokenizer: CtcTokenizer) -> list[str]:
+    """A line where a new tokenizer has fewer pieces than were asked for."""
+    if config.start is not None or config.tokenizer.model is not None or len(tokenizer) > config.tokenizer.pieces:
+        return []
+    return [f"tokenizer.pieces: {config.tokenizer.pieces} were asked for, the texts give {len(tokenizer) - 1}"]
+
+
 def start_model(config: TrainConfig) -> SpeechModel | None:
     """The model that a run goes on from, its attention decoder frozen or not; None = it begins anew.
 

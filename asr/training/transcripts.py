@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from asr.evaluation.english import spoken_form
 from asr.evaluation.wer import error_rate
 from asr.manifest import Utterance
 from asr.nn.decoder import AttentionDecoder
@@ -18,6 +19,7 @@ from asr.nn.speech_model import SpeechModel
 from asr.search.ctc import ctc_greedy
 from asr.search.greedy import attention_greedy
 from asr.search.repeats import settle_repeats
+from asr.text import normalise
 from asr.tokenizer import PieceTable
 
 SHOUTED = re.compile(r"\b[A-Z][A-Z']+\b")
@@ -97,4 +99,5 @@ def as_text(utterance: Utterance, table: PieceTable) -> list[int]:
 
 def agrees(utterance: Utterance, pieces: Sequence[int], table: PieceTable, most: float) -> bool:
     """Whether a transcript's word error rate against the reference is at most `most` (a share)."""
-    return error_rate(utterance.text, table.decode(pieces)).wer <= 100 * most
+    form = normalise if normalise(utterance.text) else spoken_form  # texts of other scripts
+    return error_rate(utterance.text, table.decode(pieces), form).wer <= 100 * most

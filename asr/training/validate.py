@@ -13,19 +13,18 @@ from pathlib import Path
 import numpy as np
 
 from asr.errors import AsrError
-from asr.manifest import Manifest, Utterance
+from asr.manifest import Manifest, Utterance, misstated
 from asr.nn.features import FeatureConfig
 from asr.tokenizer import CtcTokenizer
 from asr.training.config import DataConfig
 from asr.training.selection import positions_needed, positions_of, target_text
 
-SLACK = 0.1  # seconds, and
-SLACK_SHARE = 0.01  # of its length, by which audio may differ from its manifest
 SILENT = 1e-5  # largest sample of silence
 FEWEST_WORDS = 4  # of texts whose repetition at the same length is no chance
 
 UNREADABLE = "unreadable audio"
 SILENCE = "silent audio"
+DAMAGED = "damaged audio"
 MISSTATED = "duration misstated"
 EMPTY = "empty text"
 UNSPELLABLE = "characters outside the vocabulary"
@@ -39,6 +38,7 @@ LEAKED_SPEAKER = "speaker whom train has"
 PROBLEMS = (
     UNREADABLE,
     SILENCE,
+    DAMAGED,
     MISSTATED,
     EMPTY,
     UNSPELLABLE,
@@ -65,6 +65,7 @@ class Item:
         digest: of its audio's bytes and place; none = unreadable.
         loudest: its largest sample.
         error: why it cannot be read.
+        trouble: what is wrong with it where it can be.
     """
 
     split: str
@@ -74,6 +75,7 @@ class Item:
     digest: bytes | None
     loudest: float = 0.0
     error: str = ""
+    trouble: str = ""
 
 
 @dataclass(frozen=True)
@@ -155,10 +157,10 @@ def _inspect_all(splits: dict[str, list[Manifest]], sample_rate: int) -> Iterato
 
 
 def _inspect(split: str, manifest: Manifest, utterance: Utterance, sample_rate: int) -> Item:
-    path = str(manifest.path)
+    path, troubles = str(manifest.path), []
     try:
         stored = manifest.read_bytes(utterance)
-        samples = manifest.read_audio(utterance, sample_rate)
+        samples = manifest.read_audio(utterance, sample_rate, troubles.append)
     except AsrError as error:
         return Item(split, path, utterance, None, None, error=str(error).removeprefix(f"{path}: "))
     if not len(samples):
@@ -167,7 +169,8 @@ def _inspect(split: str, manifest: Manifest, utterance: Utterance, sample_rate: 
     if utterance.offset is not None:
         digest.update(repr((utterance.offset, utterance.duration)).encode())
     loudest = float(np.abs(samples).max())
-    return Item(split, path, utterance, len(samples) / sample_rate, digest.digest(), loudest)
+    trouble = "".join(troubles).removeprefix(f"{path}: ")
+    return Item(split, path, utterance, len(samples) / sample_rate, digest.digest(), loudest, trouble=trouble)
 
 
 def _alone(item: Item, tokenizer: CtcTokenizer, data: DataConfig, features: FeatureConfig) -> Iterator[Finding]:
@@ -182,8 +185,8 @@ def _alone(item: Item, tokenizer: CtcTokenizer, data: DataConfig, features: Feat
     else:
         if not item.loudest > SILENT:
             yield found(SILENCE, f"{seconds:.2f} s")
-        if abs(seconds - stated) > SLACK + SLACK_SHARE * seconds:
-            yield found(MISSTATED, f"{seconds:.2f} s, its manifest says {stated:.2f} s")
+        if item.trouble:
+            yield found(MISSTATED if misstated(seconds, stated) else DAMAGED, item.trouble)
         if stated > data.max_duration:
             yield found(TOO_LONG, f"{stated:.1f} s")
     text = target_text(item.utterance.text, data)

@@ -4,7 +4,8 @@
     python scripts/recipes/import_moonshine.py runs/teacher
     python scripts/benchmarks/compare_peers.py --teacher runs/teacher SET/test.jsonl [...]
 
-Each file is one utterance for everyone; texts are compared as `asr evaluate` does. Pocketsphinx is a streaming one
+Each file is one utterance for everyone; texts are compared as `asr evaluate` does, strictly (a-z, digits as words) and
+normalised: the table has both word error rates. Pocketsphinx is a streaming one
 (its built-in English model and trigram), Whisper tiny.en (int8, greedy, through faster-whisper) and Moonshine base-en
 (greedy) read whole utterances. `streamed` is our attention decoder over a memory made of chunks of 320 ms with 320 ms
 of look-ahead; `streamed:160+160` has other chunks.
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,6 +26,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from asr.evaluation.english import spoken_form
 from asr.evaluation.wer import ErrorRate, error_rate
 from asr.manifest import Manifest
 from asr.nn.features import level_gain
@@ -114,6 +117,7 @@ class Score:
     """Errors and time of one recogniser on one set."""
 
     errors: ErrorRate = field(default_factory=ErrorRate)
+    normalised: ErrorRate = field(default_factory=ErrorRate)
     audio_seconds: float = 0.0
     seconds: float = 0.0
 
@@ -126,13 +130,14 @@ def score(transcribe: Transcribe, manifest: Manifest, limit: int | None) -> Scor
     """One recogniser on the first `limit` utterances of a manifest."""
     result = Score()
     for utterance in manifest[:limit]:
-        samples = manifest.read_audio(utterance, RATE)
+        samples = manifest.read_audio(utterance, RATE, partial(print, file=sys.stderr))
         begun = time.perf_counter()
         with torch.inference_mode():
             text = transcribe(samples)
         result.seconds += time.perf_counter() - begun
         result.audio_seconds += len(samples) / RATE
         result.errors += error_rate(utterance.text, text)
+        result.normalised += error_rate(utterance.text, text, spoken_form)
     return result
 
 
@@ -162,7 +167,7 @@ def main() -> None:
     if "moonshine" in names and args.teacher is None:
         raise SystemExit("moonshine needs --teacher (scripts/recipes/import_moonshine.py), or leave it out of --peers")
     peers = {name: makers[name]() for name in names}
-    print("WER in % (real-time factor)")
+    print("WER in %: strict / normalised (real-time factor)")
     print("| set | " + " | ".join(names) + " |")
     print("|---" * (len(names) + 1) + "|")
     rows = []
@@ -170,10 +175,10 @@ def main() -> None:
         manifest = Manifest(path)
         scores = {name: score(transcribe, manifest, args.limit) for name, transcribe in peers.items()}
         name = f"{path.parent.name}/{path.stem}"
-        print(
-            f"| {name} | " + " | ".join(f"{s.errors.wer:.2f} ({s.rtf:.2f})" for s in scores.values()) + " |", flush=True
-        )
-        rows.append({"set": name} | {peer: s.errors.wer for peer, s in scores.items()})
+        cells = (f"{s.errors.wer:.2f} / {s.normalised.wer:.2f} ({s.rtf:.2f})" for s in scores.values())
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
+        both = {peer: {"strict": s.errors.wer, "normalised": s.normalised.wer} for peer, s in scores.items()}
+        rows.append({"set": name} | both)
     if args.json:
         args.json.write_text(json.dumps(rows, indent=1) + "\n", "utf-8")
 

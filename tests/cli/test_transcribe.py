@@ -1,8 +1,12 @@
 """`asr transcribe`: the right words, one clear line for each input that has none, the exit status of its contract."""
 
 import json
+import os
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +14,7 @@ import pytest
 import soundfile
 
 from asr.evaluation.wer import error_rate
+from asr.files import PARTIAL
 from tests.cli.runner import asr
 from tests.recordings import SAMPLE, TEXTS
 
@@ -111,6 +116,7 @@ def test_first_pass_alone_and_other_chunks():
         (["transcribe", SAMPLE, "--format", "xml"], "xml"),
         (["transcribe", SAMPLE, "--chunk-ms", "0"], "chunk-ms"),
         (["transcribe", SAMPLE, "--model", "klingon"], "no model klingon"),
+        (["transcribe", SAMPLE, "--model", ""], "the model's name is empty"),
         (["transcribe", SAMPLE, "--device", "cuda:99"], "cuda:99"),
         (["transcribe", SAMPLE, "--output", "no/such/folder/x.txt"], "cannot write"),
         (["transcribe", SAMPLE, "--chunk-ms", "inf"], "chunk-ms"),
@@ -132,8 +138,56 @@ def test_wrong_usage_is_told_in_words_with_status_2(arguments, told):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_is_told_in_one_line():
     done = asr("transcribe", SAMPLE, "--second-pass", "off", "--output", "/dev/full")
-    assert done.returncode == 1
-    assert done.stderr == "asr: cannot write: No space left on device\n"
+    assert done.returncode == 2
+    assert done.stderr == "asr: cannot write /dev/full: No space left on device\n"
+
+
+def test_what_cannot_be_written_leaves_the_earlier_output_alone(tmp_path):
+    """Neither a disk that takes nothing more nor an input that cannot be read costs what was there."""
+    out = tmp_path / "out.txt"
+    out.write_text("mine")
+    shell = 'ulimit -f 0; exec "$0" -m asr transcribe "$1" --second-pass off -o "$2"'
+    full = subprocess.run(["bash", "-c", shell, sys.executable, SAMPLE, out], capture_output=True, text=True)
+    assert (full.returncode, full.stderr) == (2, f"asr: cannot write {out}: File too large\n")
+    assert asr("transcribe", tmp_path / "missing.wav", "-o", out).returncode == 2
+    assert asr("transcribe", tmp_path / "missing.wav", "gone.wav", "-o", out).returncode == 2
+    assert out.read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
+
+
+def test_a_name_that_is_no_text_is_escaped_in_json(tmp_path):
+    name = os.fsencode(tmp_path) + b"/caf\xe9.wav"
+    shutil.copy(SAMPLE, name)
+    done = asr("transcribe", os.fsdecode(name), "-f", "json", "-o", tmp_path / "out.json", "--second-pass", "off")
+    assert (done.returncode, done.stderr) == (0, "")
+    (result,) = json.loads((tmp_path / "out.json").read_text("utf-8"))
+    assert os.fsencode(result["file"]) == name
+
+
+@pytest.mark.parametrize("command", [["transcribe"], ["live", "--input"]])
+def test_where_nothing_is_heard_that_is_said_with_status_2(command, inputs):
+    _, folder = inputs
+    silent, empty = asr(*command, folder / "silent.wav"), asr(*command, "-", stdin=b"")
+    assert (silent.returncode, silent.stderr) == (2, f"asr: {folder / 'silent.wav'}: no words heard in 3.0 s\n")
+    assert (empty.returncode, empty.stderr) == (2, "asr: standard input: empty (0 bytes)\n")
+
+
+def test_ctrl_c_keeps_what_was_said_so_far(tmp_path):
+    out = tmp_path / "out.json"
+    command = [sys.executable, "-m", "asr", "transcribe", "-", "-f", "json", "-o", str(out), "--second-pass", "off"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        process.stdin.write(SAMPLE.read_bytes())
+        process.stdin.flush()
+        deadline = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.5)
+            if any(path.name.endswith(PARTIAL) for path in tmp_path.iterdir()):
+                time.sleep(8)
+                process.send_signal(signal.SIGINT)
+                break
+        assert process.wait(60) == 130
+    (result,) = json.loads(out.read_text("utf-8"))
+    assert result["text"]
 
 
 def test_a_reader_that_leaves_is_no_error_message():

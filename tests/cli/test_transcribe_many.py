@@ -68,6 +68,30 @@ def test_beside_leaves_other_files_alone(talks):
     assert asr("transcribe", talks / "first.wav", "--beside", "-f", "vtt", "--overwrite", *FAST).returncode == 0
 
 
+def test_a_folder_that_is_a_file_is_told_before_anything_is_decoded(talks, tmp_path):
+    done = asr("transcribe", talks / "first.wav", "-d", talks / "notes.txt", *FAST)
+    assert done.returncode == 2
+    assert done.stderr == f"asr: --output-dir {talks / 'notes.txt'}: not a folder that can be made: it is a file\n"
+
+
+def test_a_full_disk_ends_the_job_and_is_what_it_blames(talks, tmp_path):
+    shell = 'ulimit -f 0; exec "$0" -m asr transcribe "$1" -d "$2" --second-pass off'
+    command = ["bash", "-c", shell, sys.executable, talks / "2024", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "cannot write" in (line := done.stderr.splitlines()[-1])
+    assert line.endswith("File too large: make room and go on with --resume")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_shell_pipes_in_is_decoded_whatever_the_number_of_jobs(talks, tmp_path):
+    shell = 'exec "$0" -m asr transcribe <(cat "$1") "$2" -j 2 -d "$3" --second-pass off'
+    command = ["bash", "-c", shell, sys.executable, talks / "first.wav", talks / "2024" / "second.flac", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(list(tmp_path.glob("*.txt"))) == 2
+
+
 def test_a_list_on_standard_input_and_one_stream_of_results(talks):
     names = "\n".join(str(talks / name) for name in ("2024/second.flac", "missing.wav", "first.wav"))
     done = asr("transcribe", "--list", "-", "-f", "jsonl", *FAST, stdin=names.encode())

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asr.errors import AsrError
-from asr.evaluation.wer import ErrorRate, error_rate
-from asr.text import normalise
+from asr.evaluation.english import spoken_form
+from asr.evaluation.wer import EmptyReference, ErrorRate, error_rate
+from asr.text import TEXT_FORMS, normalise, text_form
 
 sentences = st.lists(st.sampled_from(["a", "the", "cat", "sat", "it's", "on"]), max_size=8).map(" ".join)
 
@@ -57,12 +58,29 @@ def test_numbers_and_case_do_not_count():
 
 
 @pytest.mark.parametrize(
-    ("reference", "hypothesis", "insertions", "percent"), [("", "", 0, 0.0), ("...", "two words", 2, 100.0)]
+    ("reference", "hypothesis", "insertions", "percent"), [("", "", 0, 0.0), ("", "two words", 2, 100.0)]
 )
 def test_empty_reference(reference: str, hypothesis: str, insertions: int, percent: float):
     rate = error_rate(reference, hypothesis)
     assert (rate.words, rate.insertions) == (0, insertions)
     assert rate.wer == rate.cer == percent
+
+
+@pytest.mark.parametrize("reference", ["...", "Привет, мир", "[laughter]"])
+def test_a_reference_of_which_nothing_is_left_is_an_error(reference):
+    """Counted, it would be free of errors whatever was heard."""
+    form = spoken_form if reference.startswith("[") else normalise
+    with pytest.raises(EmptyReference, match="nothing is left to compare of its text"):
+        error_rate(reference, "привет мир", form)
+
+
+def test_texts_are_compared_in_the_form_in_which_a_model_writes():
+    lower = TEXT_FORMS["lower"]
+    assert error_rate("Привет мир", "привет мир", lower).word_errors == 0
+    assert error_rate("Привет мир", "привет мор", lower).wer == 50.0
+    assert text_form("abc' ") == "normalised"
+    assert text_form("абв ") == "lower"
+    assert text_form("абвА. ") == "as_written"
 
 
 def test_empty_hypothesis_deletes_every_word():

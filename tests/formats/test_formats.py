@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from asr.events import Endpoint, Final, Word
 from asr.formats import FORMATS, open_writer, render
@@ -88,6 +89,66 @@ def test_several_inputs_in_one_stream():
         assert out.getvalue().count("Yes.") == times
 
 
+def test_a_table_of_several_inputs_says_which():
+    out = io.StringIO()
+    writer = open_writer("tsv", out, 2)
+    for name in ("a.wav", "b\tc.wav"):
+        writer.begin(name)
+        writer.event(TALK[1])
+        writer.end(10.0)
+    writer.close()
+    assert [line.split("\t") for line in out.getvalue().splitlines()] == [
+        ["file", "start", "end", "text"],
+        ["a.wav", "9000", "9300", "Yes."],
+        ["b c.wav", "9000", "9300", "Yes."],
+    ]
+
+
+def test_ctm_is_in_the_order_that_sclite_wants():
+    """By recording, channel and start, though what is said comes in the order of its ends."""
+    out = io.StringIO()
+    writer = open_writer("ctm", out, 2)
+    for name in ("b.wav", "a.wav"):
+        writer.begin(name)
+        for event, channel in ((TALK[1], 2), (TALK[0], 1), (final("No.", 1.0), 2)):
+            writer.event(event, channel)
+        writer.end(10.0)
+    writer.close()
+    rows = [line.split() for line in out.getvalue().splitlines()]
+    keys = [(row[0], row[1], float(row[2])) for row in rows]
+    assert keys == sorted(keys)
+    assert len(rows) == 2 * (len(TALK[0].words) + 2)
+    single = render("ctm", "a.wav", [(TALK[1], 2), (TALK[0], 1)], 10)
+    assert [line.split()[1] for line in single.splitlines()] == ["1"] * len(TALK[0].words) + ["2"]
+
+
+@pytest.mark.parametrize("name", ["txt", "ctm", "tsv", "jsonl"])
+def test_a_line_break_in_a_text_makes_no_line(name):
+    broken = Final("two\nwords\u2028here", 0.0, 1.0, (Word("two\nwords", 0.0, 0.5, 1.0), Word("here", 0.5, 1.0, 1.0)))
+    plain = Final("two words here", 0.0, 1.0, (Word("two_words", 0.0, 0.5, 1.0), Word("here", 0.5, 1.0, 1.0)))
+    lines, expected = (render(name, "a.wav", [(f, None)], 1.0).split("\n") for f in (broken, plain))
+    assert len(lines) == len(expected)
+    if name != "jsonl":
+        assert lines == expected
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8"])
+@pytest.mark.parametrize("name", ["json", "jsonl"])
+def test_json_loses_nothing_on_a_stream_that_lacks_letters(name, encoding):
+    """Nor what is no text in the name of a file, which the system hands over as lone surrogates."""
+    said, file = "naïve 語 😀 \x81", "caf\udce9.wav"
+    data = io.BytesIO()
+    writer = open_writer(name, io.TextIOWrapper(data, encoding, write_through=True), 1)
+    writer.begin(file)
+    writer.event(final(said))
+    writer.end(1.0)
+    writer.close()
+    assert ("naïve" in data.getvalue().decode(encoding)) == (encoding != "ascii")
+    values = json.loads(data.getvalue().decode(encoding))
+    assert file == (values[0] if name == "json" else values)["file"]
+    assert said in ((values[0] if name == "json" else values)["text"])
+
+
 @pytest.mark.parametrize("form", ["srt", "vtt"])
 def test_subtitles_are_read_by_other_parsers(form):
     pysubs2, webvtt, srt = (pytest.importorskip(name) for name in ("pysubs2", "webvtt", "srt"))
@@ -119,6 +180,40 @@ def test_a_long_sentence_breaks_at_its_commas_and_stops():
     assert cues[0].lines[0] == "Good morning, everybody,"
 
 
+def test_the_last_subtitle_ends_with_its_recording():
+    short = Final("Late words.", 2.3, 2.8, (Word("Late", 2.3, 2.6, 1.0), Word("words.", 2.6, 2.8, 1.0)))
+    (cue,) = make_cues([short.words], seconds=2.7)
+    assert (cue.start, cue.end) == (2.3, 2.7)
+    assert "00:00:02,300 --> 00:00:02,700" in render("srt", "a.wav", [(short, None)], 2.7)
+
+
+def test_lines_are_as_wide_as_they_look():
+    """A Chinese letter takes two columns: half as many of them fill a line."""
+    cues = make_cues(
+        [final("我们今天要讨论的是语音识别系统的设计与实现以及它们在实际应用中的表现如何 好的", pace=2.0).words]
+    )
+    lines = [line for cue in cues for line in cue.lines]
+    assert len(lines[0]) == LINE // 2
+    assert all(cell_len(line) <= LINE for line in lines)
+    assert "".join(lines).replace(" ", "").endswith("表现如何好的")
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["a", "word,", "longer.", "語語語"]), st.floats(0.4, 3)), min_size=1, max_size=40
+    )
+)
+def test_no_subtitle_outlasts_its_recording(said):
+    now, words = 0.0, []
+    for text, seconds in said:
+        words.append(Word(text, now, now + seconds, 1.0))
+        now += seconds
+    for close in (now, now - 0.3):
+        cues = make_cues([words], seconds=close)
+        assert all(cue.start < cue.end <= close for cue in cues)
+        assert " ".join(line for cue in cues for line in cue.lines) == " ".join(word.text for word in words)
+
+
 word = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=12) | st.just("x" * 100) | st.just("end.")
 
 
@@ -138,7 +233,7 @@ def test_subtitles_keep_to_the_limits_and_lose_no_word(utterances, prefix):
     cues = make_cues(spoken, prefix)
     for cue in cues:
         assert len(cue.lines) <= 2
-        assert all(0 < len(line) <= LINE for line in cue.lines)
+        assert all(0 < cell_len(line) <= LINE for line in cue.lines)
         assert SHORTEST - 1e-6 <= cue.end - cue.start <= LONGEST + 1e-6
     for before, after in itertools.pairwise(cues):
         assert after.start - before.end >= GAP - 1e-6

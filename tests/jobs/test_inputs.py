@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import tarfile
 
 import numpy as np
@@ -58,6 +59,58 @@ def test_a_list_names_inputs(tree, separator):
     listed = tree / "list"
     listed.write_text(separator.join([str(tree / "b.wav"), "", str(tree / "x"), ""]), "utf-8", newline="")
     assert places(find_inputs([], str(listed))) == ["b.wav", "y/c.flac", "y/e[1].opus"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+def test_a_list_is_read_as_its_byte_order_mark_says(tree, encoding):
+    """PowerShell's `>` writes UTF-16, in which every other byte of an English name is NUL."""
+    (tree / "Привет 語.wav").write_bytes(WAV)
+    listed = tree / "list"
+    text = f"{tree / 'b.wav'}\r\n{tree / 'Привет 語.wav'}\r\n"
+    listed.write_bytes((text if encoding == "utf-8-sig" else "\ufeff" + text).encode(encoding))
+    assert places(find_inputs([], str(listed))) == ["b.wav", "Привет 語.wav"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("text", ["/a/./b.wav", "語/./語/語.wav\n", "..\n/\n"])
+def test_a_list_in_unmarked_utf_16_is_refused(tree, encoding, text):
+    """Split at its NULs it would name "/" and ".", and the whole machine would be transcribed."""
+    (tree / "list").write_bytes(text.encode(encoding))
+    with pytest.raises(AsrError, match="UTF-16 without a byte order mark"):
+        find_inputs([], str(tree / "list"))
+
+
+def test_a_list_that_is_cut_within_a_letter_is_refused(tree):
+    (tree / "list").write_bytes("\ufeffa.wav".encode("utf-16-le")[:-1])
+    with pytest.raises(AsrError, match="damaged UTF-16"):
+        find_inputs([], str(tree / "list"))
+
+
+def test_a_list_that_never_ends_is_refused():
+    with pytest.raises(AsrError, match="not a list of files"):
+        find_inputs([], "/dev/zero")
+
+
+def test_patterns_of_a_list_walk_no_folders(tree):
+    (tree / "list").write_text(f"{tree}/*\n{tree}/x/y\n")
+    assert places(find_inputs([], str(tree / "list"))) == ["a.MP3", "b.wav", "list", "c.flac", "e[1].opus"]
+
+
+def test_linked_folders_are_walked_once_and_circles_end(tree, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "f.wav").write_bytes(WAV)
+    (elsewhere / "back").symlink_to(tree)
+    (tree / "link").symlink_to(elsewhere)
+    (tree / "again").symlink_to(elsewhere)
+    (tree / "a link to x").symlink_to(tree / "x")
+    expected = ["a.MP3", "again/f.wav", "b.wav", "x/y/c.flac", "x/y/e[1].opus"]
+    assert places(find_inputs([str(tree)])) == expected
+
+
+def test_what_this_process_alone_can_read_is_told(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    names = ["-", str(tmp_path / "pipe"), "/dev/null", str(tmp_path / "missing.wav"), __file__]
+    assert [item.piped for item in find_inputs(names)] == [True, True, True, False, False]
 
 
 def test_a_list_comes_from_standard_input_too(tree, monkeypatch):

@@ -1,6 +1,7 @@
 """Outputs lie where they are expected, never on top of anything, and are there whole or not at all."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -67,10 +68,34 @@ def test_done_is_all_outputs_there_and_newer_than_the_input(tmp_path):
     write_whole(task.outputs["srt"], "")
     assert task.done()
     assert not task.done(since=os.stat(task.outputs["srt"]).st_mtime + 1)
-    later = os.stat(task.outputs["srt"]).st_mtime + 5
-    os.utime(sound, (later, later))
+    earlier = os.stat(sound).st_mtime - 5
+    os.utime(task.outputs["srt"], (earlier, earlier))
     assert not task.done()
     assert not Task(0, task.input).done()
+
+
+def test_an_input_from_the_future_is_done_once(tmp_path):
+    sound = tmp_path / "a.wav"
+    sound.write_bytes(b"x")
+    os.utime(sound, (4e9, 4e9))
+    (task,) = plan(find_inputs([str(sound)]), ["txt"], None)
+    write_whole(task.outputs["txt"], "")
+    os.utime(task.outputs["txt"], (time.time() + 1,) * 2)  # not in the same tick of the clock
+    assert task.done()
+    os.utime(task.outputs["txt"], (1e9, 1e9))
+    assert not task.done()
+
+
+@pytest.mark.parametrize("letter", ["x", "語"])
+def test_outputs_have_names_that_the_system_takes(tmp_path, letter):
+    """A recording's own name may be so long that no format's suffix fits behind it."""
+    names = [letter * (250 // len(letter.encode())) + end for end in ("1.wa", "2.wa")]
+    tasks = plan([item(f"/in/{name}") for name in names], ["txt", "jsonl"], tmp_path)
+    outputs = [path for task in tasks for path in task.outputs.values()]
+    assert len(set(outputs)) == 4
+    for path in outputs:
+        write_whole(path, "words")
+        assert Path(path).name.startswith(letter * 70)
 
 
 def test_somebodys_file_is_not_replaced_unasked(tmp_path):

@@ -90,6 +90,8 @@ def test_variables_in_paths_are_expanded(tmp_path, monkeypatch):
         ("optimiser: {ema: 1}", "optimiser.ema: must be at least 0 and at most 0.99999, not 1.0"),
         ("- a list", "not a configuration"),
         ("data: [", "not YAML: line"),
+        ("seed: 1\nprecision: auto\nseed: 2", "not YAML: line 3: seed: stands there twice"),
+        ("data:\n  train: a\n  train: b", "not YAML: line 3: train: stands there twice"),
     ],
 )
 def test_what_is_wrong_is_named_in_one_line(tmp_path, text, message):
@@ -99,10 +101,24 @@ def test_what_is_wrong_is_named_in_one_line(tmp_path, text, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("override", ["seed", "=3", "optimiser.beta1=[", "nothing.at.all=1"])
+@pytest.mark.parametrize(
+    "override", ["seed", "=3", "optimiser.beta1=[", "nothing.at.all=1", "data={train: a, train: b}"]
+)
 def test_impossible_overrides_are_refused(tmp_path, override):
     with pytest.raises(ConfigError):
         load_config(write(tmp_path, ""), [override])
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_a_byte_order_mark_tells_the_encoding(tmp_path, encoding):
+    path = tmp_path / "config.yaml"
+    path.write_bytes("data: {train: é.jsonl}\n".encode(encoding))
+    assert load_config(path).data.train == ("é.jsonl",)
+
+
+def test_what_never_ends_is_refused():
+    with pytest.raises(ConfigError, match="not a configuration: it is longer than 1 MB"):
+        load_config("/dev/zero")
 
 
 def test_a_missing_file_is_named(tmp_path):

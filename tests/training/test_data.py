@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,10 +11,10 @@ from asr.errors import ConfigError, ManifestError
 from asr.nn.features import FeatureConfig
 from asr.tokenizer import CtcTokenizer
 from asr.training.batching import BucketedBatches
-from asr.training.config import DataConfig, TokenizerConfig
+from asr.training.config import DataConfig, TokenizerConfig, TrainConfig
 from asr.training.data import BatchReader, Recordings
 from asr.training.selection import positions_needed, select, target_text
-from asr.training.setup import open_manifests, prepare_tokenizer
+from asr.training.setup import open_manifests, prepare_tokenizer, tokenizer_notes
 from tests.training.words import RATE, WORDS, write_corpus
 
 FEATURES = FeatureConfig()
@@ -124,12 +125,43 @@ def test_audio_that_cannot_be_read_is_skipped_and_named(tmp_path, tokenizer, con
     assert sum(len(batch) for batch in batches) == 3
 
 
-def test_audio_longer_than_its_manifest_says_is_skipped(corpus, tokenizer):
-    changed = change(corpus, corpus.with_name("short.jsonl"), row_5={"duration": 1.0, "text": "mako"})
+@pytest.mark.parametrize("duration", [1.0, 4.9])
+def test_audio_of_another_length_than_its_manifest_says_is_skipped(corpus, tokenizer, duration):
+    changed = change(corpus, corpus.with_name("other.jsonl"), row_5={"duration": duration, "text": "mako"})
     _, reader, plan = make(changed, tokenizer)
     skipped = [line for batch in Recordings(reader, plan).read(0) for line in batch.skipped]
     assert len(skipped) == 1
-    assert "its manifest says 1.0 s" in skipped[0]
+    assert f"its manifest says {duration:.2f} s" in skipped[0]
+
+
+def test_a_recording_that_was_cut_off_is_not_trained_on(tmp_path, tokenizer):
+    """Its text would be learnt from half of its sound, even where the manifest was made from what is left."""
+    manifest = write_corpus(tmp_path, 4)
+    data = (tmp_path / "02.wav").read_bytes()
+    (tmp_path / "02.wav").write_bytes(data[: len(data) * 3 // 4])
+    left = (len(data) * 3 // 4 - 44) / 2 / RATE
+    changed = change(manifest, tmp_path / "cut.jsonl", row_2={"duration": left, "text": "mako"})
+    _, reader, plan = make(changed, tokenizer)
+    skipped = [line for batch in Recordings(reader, plan).read(0) for line in batch.skipped]
+    assert len(skipped) == 1
+    assert "cut off" in skipped[0]
+
+
+def test_a_tokenizer_with_fewer_pieces_than_asked_for_is_told(tokenizer):
+    asked = TrainConfig(tokenizer=TokenizerConfig(pieces=1024))
+    (line,) = tokenizer_notes(asked, tokenizer)
+    assert line == f"tokenizer.pieces: 1024 were asked for, the texts give {len(tokenizer) - 1}"
+    assert tokenizer_notes(replace(asked, tokenizer=TokenizerConfig(pieces=len(tokenizer) - 1)), tokenizer) == []
+
+
+def test_dev_texts_of_another_script_are_compared_or_left_out(corpus, tokenizer):
+    """Not counted as free of errors, which made the last checkpoint the best one."""
+    changed = change(corpus, corpus.with_name("dev.jsonl"), row_0={"text": "Привет мир"})
+    manifests = open_manifests([str(changed)])
+    dev = select(manifests, tokenizer, DATA, FEATURES, everything=True)
+    assert dev.left_out == {"of whose text data.text: normalised leaves nothing": 1}
+    lower = select(manifests, tokenizer, DataConfig(max_duration=5.0, text="lower"), FEATURES, everything=True)
+    assert lower.left_out == {}
 
 
 def test_ctc_needs_a_blank_between_equal_pieces():
