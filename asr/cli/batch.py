@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from asr.cli.options import Engine
-from asr.cli.transcribe import tell
+from asr.cli.tell import tell
 from asr.errors import AsrError
 from asr.files import sweep
 from asr.jobs.inputs import Input

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
@@ -33,16 +33,14 @@ from asr.cli.options import (
     raw_format,
     refuse_overwriting,
 )
-from asr.errors import AsrError, AudioError
+from asr.cli.tell import tell
+from asr.errors import AsrError
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from asr.audio.microphone import Microphone, Statistics
     from asr.audio.playback import Recording
-    from asr.audio.recording import Recorder
     from asr.events import Event
-    from asr.recognition.stream import Stream
+    from asr.recognition.session import Source, View
 
 LAG_WORTH_TELLING = 2.0  # s that recognition was behind the sound
 
@@ -52,30 +50,6 @@ class LiveFormat(str, Enum):
     txt = "txt"
     json = "json"
     jsonl = "jsonl"
-
-
-class Source(Protocol):
-    """Where the sound comes from: iterated over for float32 mono blocks `(samples,)`; see `Microphone`.
-
-    `skipped`: where (seconds) its clock goes on by how many more seconds than the blocks do.
-    """
-
-    name: str
-    sample_rate: int
-    level: float
-    statistics: Statistics
-    skipped: list[tuple[float, float]]
-
-    def __iter__(self) -> Iterator[np.ndarray]: ...
-    def stop(self) -> None: ...
-
-
-class View(Protocol):
-    """Where the events go, and what else there is to say."""
-
-    def event(self, event: Event) -> None: ...
-    def progress(self, level: float, lag: float, seconds: float) -> None: ...
-    def tell(self, line: str) -> None: ...
 
 
 def live(
@@ -142,7 +116,7 @@ def live(
     if save_audio is not None:
         check_new(save_audio)
     with ExitStack() as resources:
-        notes = None if output is None else resources.enter_context(_Notes(output))
+        notes = None if output is None else resources.enter_context(_open_notes(output))
         source: Recording | Microphone
         if input is not None:
             source = Recording(input, realtime, track, headless)
@@ -150,7 +124,8 @@ def live(
             resources.enter_context(_quiet_libraries())
             source = Microphone(input_device, warn=lambda line: view.tell(line))
         from asr.recognition.endpoint import EndpointRules
-        from asr.recognition.recognizer import StreamOptions  # slow to import: after what can be wrong
+        from asr.recognition.session import listen  # slow to import: after what can be wrong
+        from asr.recognition.stream import StreamOptions
 
         recognizer = load_recognizer(model, device, threads)
         options = StreamOptions(
@@ -166,7 +141,7 @@ def live(
         view = resources.enter_context(_open_view(format, source))
         resources.enter_context(_signals_stop(source))
         stream = recognizer.stream(options, view.tell)
-        heard = _listen(source, stream, view, notes, recorder)
+        heard = listen(source, stream, view if notes is None else _Noted(view, notes), recorder)
         if isinstance(source, Recording) and source.warning:
             view.tell(source.warning)
     _summarise(source.statistics)
@@ -175,85 +150,42 @@ def live(
         raise AsrError(f"{source.name}: {amount}")
 
 
-def _listen(source: Source, stream: Stream, view: View, notes: _Notes | None, recorder: Recorder | None) -> bool:
-    """Delivers what is heard until the sound ends; whether that was any words."""
-    from asr.events import Final, on_clock
-
-    def clock(seconds: float) -> float:
-        return seconds + sum(skipped for at, skipped in source.skipped if at <= seconds)
-
-    heard = False
-
-    def deliver(events: list[Event]) -> None:
-        nonlocal heard
-        for event in (on_clock(event, clock) for event in events):
-            heard |= isinstance(event, Final)
-            if notes is not None and isinstance(event, Final) and (trouble := notes.append(event.text)):
-                view.tell(trouble)
-            view.event(event)
-
-    failure, kept = None, 0
-    try:
-        for block in source:
-            if recorder is not None:
-                try:
-                    for _, skipped in source.skipped[kept:]:
-                        recorder.write_silence(skipped)
-                    kept = len(source.skipped)
-                    recorder.write(block)
-                except AudioError as error:
-                    view.tell(f"{error}; listening goes on without it")
-                    recorder = None
-            deliver(stream.accept(block, source.sample_rate))
-            view.progress(source.level, source.statistics.lag, clock(stream.seconds))
-    except AudioError as error:
-        failure = error
-    deliver(stream.finish())
-    if failure is not None:
-        raise failure
-    return heard
-
-
 def _summarise(statistics: Statistics) -> None:
     faster = "--partials ctc or a larger --chunk-ms makes it faster"
     if statistics.overflows:
-        _tell(f"the sound system lost sound {statistics.overflows} times before it was handed over")
+        tell(f"the sound system lost sound {statistics.overflows} times before it was handed over")
     if statistics.dropped_blocks:
-        _tell(
+        tell(
             f"recognition could not keep up: {statistics.dropped_seconds:.1f} s of sound were dropped "
             f"in {statistics.dropped_blocks} blocks; {faster}"
         )
     elif statistics.most_lag > LAG_WORTH_TELLING:
-        _tell(f"recognition was up to {statistics.most_lag:.1f} s behind the sound; {faster}")
+        tell(f"recognition was up to {statistics.most_lag:.1f} s behind the sound; {faster}")
 
 
-def _tell(line: str) -> None:
-    print(f"asr: {line}", file=sys.stderr, flush=True)
+def _open_notes(path: Path) -> TextIO:
+    try:
+        return path.open("a", encoding="utf-8")
+    except OSError as error:
+        raise AsrError(f"cannot write {path}: {error.strerror}") from error
 
 
-class _Notes:
-    """A text file to which finals are appended, each on the disk at once."""
+class _Noted:
+    """A view that first appends each final to a text file, on the disk at once."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        try:
-            self._file = path.open("a", encoding="utf-8")
-        except OSError as error:
-            raise AsrError(f"cannot write {path}: {error.strerror}") from error
+    def __init__(self, view: View, notes: TextIO) -> None:
+        self._view, self._notes = view, notes
+        self.progress, self.tell = view.progress, view.tell
 
-    def __enter__(self) -> _Notes:
-        return self
+    def event(self, event: Event) -> None:
+        from asr.events import Final
 
-    def __exit__(self, *exception: object) -> None:
-        self._file.close()
-
-    def append(self, text: str) -> str | None:
-        """Writes a line; what went wrong, if it did."""
-        try:
-            print(text, file=self._file, flush=True)
-        except OSError as error:
-            return f"cannot write {self._path}: {error.strerror}"
-        return None
+        if isinstance(event, Final):
+            try:
+                print(event.text, file=self._notes, flush=True)
+            except OSError as error:
+                self.tell(f"cannot write {self._notes.name}: {error.strerror}")
+        self._view.event(event)
 
 
 class _PlainView:
@@ -279,7 +211,7 @@ class _PlainView:
         """Nothing: only the display shows it."""
 
     def tell(self, line: str) -> None:
-        _tell(line)
+        tell(line)
 
 
 @contextmanager
@@ -297,7 +229,7 @@ def _open_view(format: LiveFormat, source: Source) -> Iterator[View]:
     from asr.audio.playback import Recording
 
     if not isinstance(source, Recording):
-        _tell(f"listening to {source.name} at {source.sample_rate} Hz; Ctrl-C ends")
+        tell(f"listening to {source.name} at {source.sample_rate} Hz; Ctrl-C ends")
     with _PlainView("txt" if format is LiveFormat.auto else format.value, source.name) as view:
         yield view
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from asr.audio.files import AudioFile
-from asr.cli.transcribe import tell
+from asr.cli.tell import tell
 from asr.events import Event, Final
 
 if TYPE_CHECKING:

@@ -189,11 +189,6 @@ def _to_stream(
     return status
 
 
-def tell(line: str) -> None:
-    """A line on standard error."""
-    print(f"asr: {line}", file=sys.stderr, flush=True)
-
-
 @contextmanager
 def _open_output(path: Path | None) -> Iterator[TextIO]:
     """Standard output, or a file that is replaced when all has been written: what fails leaves an earlier one alone."""

@@ -9,8 +9,7 @@ import numpy as np
 
 from asr.audio.files import AudioFile
 from asr.errors import AudioError
-
-LONG_SECONDS = 60.0  # a recording beyond this is decoded alone, as a stream
+from asr.recognition.transcript import LONG_SECONDS
 
 
 class Sound:

@@ -87,6 +87,7 @@ class Worker:
         self.settings = settings
         device = str(usable_device(settings.device))
         self.recognizer = Recognizer.load(settings.model, device=device, threads=settings.threads)
+        self._models = self.recognizer.model, self.recognizer.gate_of(settings.options)
 
     def run(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
         """An outcome for each task, in the order in which they are done. Nothing that is wrong with an input raises."""
@@ -134,7 +135,7 @@ class Worker:
 
     def _decode_long(self, task: Task, sound: Sound) -> Outcome:
         with sound:
-            events = list(decode_long(self.recognizer, sound.blocks(), self.settings.options, sound.separate))
+            events = list(decode_long(*self._models, sound.blocks(), self.settings.options, sound.separate))
         return self._finished(task, sound, events)
 
     def _decode_gathered(self, gathered: Sequence[tuple[Task, Sound]]) -> Iterator[Outcome]:
@@ -150,7 +151,7 @@ class Worker:
 
     def _decode_batch(self, batch: Sequence[tuple[Task, Sound]]) -> list[Outcome]:
         tracks = [track for _, sound in batch for track in sound.tracks]
-        decoded = iter(decode_together(self.recognizer, tracks, self.settings.options))
+        decoded = iter(decode_together(*self._models, tracks, self.settings.options))
         outcomes = []
         for task, sound in batch:
             channels = [(next(decoded), number) for number in range(1, len(sound.tracks) + 1)]

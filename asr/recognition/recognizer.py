@@ -67,7 +67,11 @@ class Recognizer:
             warn: is told a line when it cannot keep up with `auto`.
             together: utterances that are read at a time; more are faster where nobody waits for finals.
         """
-        return Stream(self.model, options, warn, self.gate if options.vad else None, together)
+        return Stream(self.model, options, warn, self.gate_of(options), together)
+
+    def gate_of(self, options: StreamOptions) -> SpeechGate | None:
+        """The speech gate, if it is asked."""
+        return self.gate if options.vad else None
 
     def transcribe(
         self, source: Recording, options: StreamOptions = RECORDED, *, rate: float | None = None
@@ -84,9 +88,10 @@ class Recognizer:
         Raises:
             AudioError: the source cannot be opened or read, or holds no samples, or `rate` is none that sound has.
         """
-        from asr.recognition.transcript import transcribe_recording
+        from asr.recognition.transcript import Reader
 
-        return transcribe_recording(self, source, options, rate)
+        reader = Reader(source, rate)
+        return reader.transcript(self.stream(options, reader.notes.append))
 
     def utterances(
         self, source: Recording, options: StreamOptions = RECORDED, *, rate: float | None = None
@@ -94,7 +99,8 @@ class Recognizer:
         """As `transcribe`, but each final when it is decoded, in memory that does not grow: for hours of sound."""
         from asr.recognition.transcript import Reader
 
-        return Reader(self, source, rate).finals(options)
+        reader = Reader(source, rate)
+        return reader.finals(self.stream(options, reader.notes.append))
 
     def transcribe_batch(
         self,
@@ -106,6 +112,12 @@ class Recognizer:
         Raises:
             AudioError: one of them cannot be opened or read.
         """
+        from asr.recognition.together import decode_together
         from asr.recognition.transcript import transcribe_recordings
 
-        return transcribe_recordings(self, sources, options)
+        return transcribe_recordings(
+            sources,
+            self.sample_rate,
+            lambda tracks: decode_together(self.model, self.gate_of(options), tracks, options),
+            lambda samples: self.transcribe(samples, options),
+        )

@@ -97,9 +97,14 @@ class Stream:
         self._lock = threading.Lock()
 
     @property
+    def sample_rate(self) -> int:
+        """Hertz at which the model hears."""
+        return self.model.config.features.sample_rate
+
+    @property
     def seconds(self) -> float:
         """Stream time: how much sound has been accepted."""
-        return self._first.samples / self.model.config.features.sample_rate
+        return self._first.samples / self.sample_rate
 
     def accept(self, samples: Samples, rate: float) -> list[Event]:
         """Takes samples at `rate` hertz, an array or a tensor of any usual type and layout (see

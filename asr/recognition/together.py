@@ -10,21 +10,21 @@ import numpy as np
 import torch
 
 from asr.events import Event
+from asr.nn.gate import SpeechGate
+from asr.nn.speech_model import SpeechModel
 from asr.recognition.first_pass import first_passes
-from asr.recognition.recognizer import Recognizer
 from asr.recognition.second_pass import read_utterances
 from asr.recognition.segments import Clock, Segments, Utterance
-from asr.recognition.stream import StreamOptions
+from asr.recognition.stream import Stream, StreamOptions
 
 READ_TOGETHER = 8  # utterances of a long recording
 
 
 @torch.inference_mode()
 def decode_together(
-    recognizer: Recognizer, recordings: Sequence[np.ndarray], options: StreamOptions
+    model: SpeechModel, gate: SpeechGate | None, recordings: Sequence[np.ndarray], options: StreamOptions
 ) -> list[list[Event]]:
-    """The events of each of several recordings `(samples,)` at the recogniser's rate."""
-    model, gate = recognizer.model, recognizer.gate if options.vad else None
+    """The events of each of several recordings `(samples,)` at the model's rate."""
     chunk, look_ahead = options.positions(model)
     passes = first_passes(model, [torch.from_numpy(samples) for samples in recordings], chunk, look_ahead)
     found: list[tuple[int, Utterance]] = []
@@ -37,28 +37,31 @@ def decode_together(
     events: list[list[Event]] = [[] for _ in recordings]
     words = read_utterances(model, [utterance for _, utterance in found], options.second_pass)
     for (number, utterance), read in zip(found, words, strict=True):
-        clock = Clock(model.position_seconds, len(recordings[number]) / recognizer.sample_rate)
+        clock = Clock(model.position_seconds, len(recordings[number]) / model.config.features.sample_rate)
         events[number] += clock.events(utterance.segment, read)
     return events
 
 
 def decode_long(
-    recognizer: Recognizer, blocks: Iterable[np.ndarray], options: StreamOptions, separate: bool = False
+    model: SpeechModel,
+    gate: SpeechGate | None,
+    blocks: Iterable[np.ndarray],
+    options: StreamOptions,
+    separate: bool = False,
 ) -> Iterator[tuple[Event, int | None]]:
     """The events of one recording of any length, with the channel (from 1) of each if `separate`.
 
     Args:
-        recognizer: the recogniser.
-        blocks: its samples at the recogniser's rate, `(samples,)`, or `(samples, channels)` with `separate`.
+        model: the model.
+        gate: the speech gate, if it is asked.
+        blocks: its samples at the model's rate, `(samples,)`, or `(samples, channels)` with `separate`.
         options: as for streams, one for each channel; partials are not made.
         separate: channels are kept apart.
     """
     options, streams = replace(options, partials="off"), []
     for block in chain(blocks, [None]):
         channels = () if block is None else block.T if separate else block[None]
-        streams += [recognizer.stream(options, together=READ_TOGETHER) for _ in channels[len(streams) :]]
+        streams += [Stream(model, options, gate=gate, together=READ_TOGETHER) for _ in channels[len(streams) :]]
         for number, stream in enumerate(streams, start=1):
-            for event in (
-                stream.finish() if block is None else stream.accept(channels[number - 1], recognizer.sample_rate)
-            ):
+            for event in stream.finish() if block is None else stream.accept(channels[number - 1], stream.sample_rate):
                 yield event, number if separate else None

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
 from asr.audio.files import AudioFile
 from asr.audio.samples import Intake, Samples, check_rate
 from asr.errors import AudioError
-from asr.events import Final, Word
-from asr.jobs.sound import LONG_SECONDS
+from asr.events import Event, Final, Word
+from asr.recognition.stream import Stream
 
-if TYPE_CHECKING:
-    from asr.recognition.recognizer import Recognizer, StreamOptions
-
+LONG_SECONDS = 60.0  # a recording beyond this is decoded alone, as a stream
 TOGETHER = 16  # recordings in a batch
 
 Recording = str | PathLike[str] | BinaryIO | Samples | Iterable[Samples]
@@ -63,33 +61,32 @@ class Transcript:
 
 
 class Reader:
-    """The sound of anything that can be transcribed, in blocks.
+    """The sound of anything that can be transcribed.
+
+    Args:
+        recording: a file, samples, or blocks of samples.
+        rate: of samples (hertz); None: the stream's own.
 
     Attributes:
+        notes: what is odd about the sound, complete when all finals have been given.
         seconds: read so far.
-        warning: as of `Transcript`, complete when all finals have been given.
     """
 
-    def __init__(self, recognizer: Recognizer, recording: Recording, rate: float | None) -> None:
-        self._recognizer, self._recording, self._rate = recognizer, recording, rate
+    def __init__(self, recording: Recording, rate: float | None) -> None:
+        self._recording, self._rate = recording, rate
         self.seconds = 0.0
-        self._notes: list[str] = []
+        self.notes: list[str] = []
 
-    @property
-    def warning(self) -> str | None:
-        return "; ".join(self._notes) or None
-
-    def finals(self, options: StreamOptions) -> Iterator[Final]:
-        """Finals as they are decoded.
+    def finals(self, stream: Stream) -> Iterator[Final]:
+        """Finals as a fresh stream decodes them.
 
         Raises:
             AudioError: the recording cannot be opened or read, or `rate` is none that sound has.
             ValueError: `rate` was given for a file, which knows its own.
         """
-        rate = self._recognizer.sample_rate if self._rate is None else self._rate
+        rate = stream.sample_rate if self._rate is None else self._rate
         check_rate(rate)
-        stream = self._recognizer.stream(options, self._notes.append)
-        for block in self._blocks(rate):
+        for block in self._blocks(rate, stream.sample_rate):
             for event in stream.accept(block, rate):
                 if isinstance(event, Final):
                     yield event
@@ -99,18 +96,22 @@ class Reader:
                 yield event
         self.seconds = stream.seconds
 
-    def _blocks(self, rate: float) -> Iterator[Samples]:
+    def transcript(self, stream: Stream) -> Transcript:
+        """All of them."""
+        return Transcript(tuple(self.finals(stream)), self.seconds, "; ".join(self.notes) or None)
+
+    def _blocks(self, rate: float, model_rate: int) -> Iterator[Samples]:
         recording = self._recording
         if _is_samples(recording):
-            samples, size = Intake(rate, self._notes.append)(recording), round(rate)
+            samples, size = Intake(rate, self.notes.append)(recording), round(rate)
             for start in range(0, len(samples), size):
                 yield samples[start : start + size]
         elif isinstance(recording, str | PathLike) or hasattr(recording, "read"):
             if self._rate is not None:
                 raise ValueError("rate is for samples: a file knows its own")
-            with AudioFile(recording, self._recognizer.sample_rate) as audio:
+            with AudioFile(recording, model_rate) as audio:
                 yield from audio.blocks()
-            self._notes += [] if audio.warning is None else [audio.warning]
+            self.notes += [] if audio.warning is None else [audio.warning]
         elif isinstance(recording, Iterable):
             yield from recording
         else:
@@ -122,21 +123,13 @@ def _is_samples(recording: Recording) -> bool:
     return hasattr(recording, "__array__") or isinstance(recording, bytes | bytearray | memoryview)
 
 
-def transcribe_recording(
-    recognizer: Recognizer, recording: Recording, options: StreamOptions, rate: float | None
-) -> Transcript:
-    """The whole of a recording; see `Recognizer.transcribe`."""
-    reader = Reader(recognizer, recording, rate)
-    return Transcript(tuple(reader.finals(options)), reader.seconds, reader.warning)
-
-
 def transcribe_recordings(
-    recognizer: Recognizer, recordings: Iterable[Samples | str | PathLike[str] | BinaryIO], options: StreamOptions
+    recordings: Iterable[Samples | str | PathLike[str] | BinaryIO],
+    rate: int,
+    together: Callable[[list[np.ndarray]], list[list[Event]]],
+    alone: Callable[[np.ndarray], Transcript],
 ) -> list[Transcript]:
-    """Several recordings together, long ones alone; see `Recognizer.transcribe_batch`."""
-    from asr.recognition.together import decode_together
-
-    rate = recognizer.sample_rate
+    """Several recordings, short ones `together`, long ones `alone`, at the rate of the model (hertz)."""
     found: list[Transcript | None] = []
     short: list[tuple[int, np.ndarray, str | None]] = []
     for index, recording in enumerate(recordings):
@@ -145,11 +138,11 @@ def transcribe_recordings(
             short.append((index, samples, warning))
             found.append(None)
         else:
-            found.append(replace(transcribe_recording(recognizer, samples, options, None), warning=warning))
+            found.append(replace(alone(samples), warning=warning))
     short.sort(key=lambda one: -len(one[1]))
     for start in range(0, len(short), TOGETHER):
         batch = short[start : start + TOGETHER]
-        decoded = decode_together(recognizer, [samples for _, samples, _ in batch], options)
+        decoded = together([samples for _, samples, _ in batch])
         for (index, samples, warning), events in zip(batch, decoded, strict=True):
             finals = tuple(event for event in events if isinstance(event, Final))
             found[index] = Transcript(finals, len(samples) / rate, warning)

@@ -39,14 +39,16 @@ def test_rows_are_what_streams_are(lengths, seed, latency, second_pass, vad, rea
     recognizer = Recognizer(small_reader(seed) if reads else small_model(seed))
     options = StreamOptions(*latency, second_pass=second_pass, vad=vad)
     recordings = [speech_like(seed + i, seconds) for i, seconds in enumerate(lengths)]
-    for samples, events in zip(recordings, decode_together(recognizer, recordings, options), strict=True):
+    for samples, events in zip(
+        recordings, decode_together(recognizer.model, recognizer.gate_of(options), recordings, options), strict=True
+    ):
         check_equal(events, alone(recognizer, samples, options))
 
 
 def test_real_speech_is_read_alike(english):
     recognizer, samples = Recognizer(english), read_audio(SAMPLE)
     recordings = [samples, samples[: 5 * RATE], 0.01 * samples[6 * RATE : 12 * RATE], np.zeros(RATE, np.float32)]
-    together = decode_together(recognizer, recordings, StreamOptions())
+    together = decode_together(recognizer.model, recognizer.gate_of(StreamOptions()), recordings, StreamOptions())
     assert [sum(isinstance(e, Final) for e in events) for events in together] == [3, 1, 1, 0]
     for samples, events in zip(recordings[:3], together[:3], strict=True):
         check_equal(events, alone(recognizer, samples, StreamOptions()))
@@ -74,7 +76,7 @@ def test_a_long_recording_is_read_as_a_stream_is():
     recognizer, samples = Recognizer(small_model(3)), speech_like(3, 24)
     options = StreamOptions()
     blocks = np.array_split(samples, math.ceil(len(samples) / (13 * 384)))
-    events = [event for event, _ in decode_long(recognizer, blocks, options)]
+    events = [event for event, _ in decode_long(recognizer.model, None, blocks, options)]
     stream = recognizer.stream(options)
     single = [e for block in blocks for e in stream.accept(block, RATE)] + stream.finish()
     check_equal(events, single)
@@ -84,8 +86,8 @@ def test_a_long_recording_is_read_as_a_stream_is():
 def test_channels_of_a_long_recording_are_streams_of_their_own():
     recognizer, options = Recognizer(small_model(3)), StreamOptions()
     both = np.stack([speech_like(3, 12), speech_like(4, 12)], 1)
-    events = list(decode_long(recognizer, np.array_split(both, 30), options, separate=True))
+    events = list(decode_long(recognizer.model, None, np.array_split(both, 30), options, separate=True))
     for number in (1, 2):
         mine = [event for event, channel in events if channel == number]
-        alone = decode_long(recognizer, np.array_split(both[:, number - 1], 30), options)
+        alone = decode_long(recognizer.model, None, np.array_split(both[:, number - 1], 30), options)
         check_equal(mine, [event for event, _ in alone])
