@@ -14,6 +14,7 @@ from asr.audio.samples import Intake
 from asr.audio.timeline import Timeline
 from asr.audio.tracks import choose_track
 from asr.audio.waiting import Waiting
+from asr.audio.wave import piped_wave
 from asr.errors import AudioError
 
 if TYPE_CHECKING:
@@ -248,18 +249,16 @@ class AudioFile:
         if self._bytes.head.startswith(_PLAYLISTS):
             raise AudioError(f"{self.name}: a playlist, not sound: give the sound files that it names")
         av.logging.set_level(None)
-        options, form = {"format_whitelist": _DEMUXERS, "protocol_whitelist": "none"}, None
-        is_wave = self._bytes.head[8:12] == b"WAVE"
-        if self._raw is not None:
-            if is_wave:
-                raise AudioError(f"{self.name}: a WAV file, whose header tells its coding: leave --raw out")
-            form = self._raw.coding
-            options["format_whitelist"] = form
-            options |= {"sample_rate": str(self._raw.rate), "ch_layout": f"{self._raw.channels}C"}
+        options, form, raw = {"format_whitelist": _DEMUXERS, "protocol_whitelist": "none"}, None, self._raw
+        if raw is not None and self._bytes.head[8:12] == b"WAVE":
+            raise AudioError(f"{self.name}: a WAV file, whose header tells its coding: leave --raw out")
         if not self._bytes.seekable():  # so that a recording in progress is heard early
-            options["analyzeduration"] = "200000"  # microseconds
-            if is_wave or self._raw is not None:
-                options["probesize"] = "4096"  # bytes
+            raw = raw or piped_wave(self._bytes)
+            options |= {"analyzeduration": "200000"} | ({"probesize": "4096"} if raw else {})  # microseconds; bytes
+        if raw is not None:
+            form = raw.coding
+            options["format_whitelist"] = form
+            options |= {"sample_rate": str(raw.rate), "ch_layout": f"{raw.channels}C"}
         # PyAV 19 has given up the argument: it replaces what is no UTF-8 in tags by itself.
         lenient = {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
         try:
