@@ -13,7 +13,7 @@ from asr.cli.options import Device, Model, Partials, SecondPass, Switch, Threads
 from asr.errors import AsrError
 
 if TYPE_CHECKING:
-    from asr.evaluation.latency import LatencyReport, Recording
+    from asr.evaluation.latency import LatencyReport, Spoken
 
 bench = typer.Typer(help="Measure this machine: how long words take to the screen.", no_args_is_help=True)
 MODES = "160+160,320+0,320+320,640+0"
@@ -99,18 +99,18 @@ def latency(
             raise AsrError(f"cannot write {json_output}: {error.strerror}") from error
 
 
-def _read(paths: list[Path], limit: int, rate: int) -> list[Recording]:
+def _read(paths: list[Path], limit: int, rate: int) -> list[Spoken]:
     from asr.audio.files import read_audio
-    from asr.evaluation.latency import Recording
+    from asr.evaluation.latency import Spoken
     from asr.manifest import Manifest
 
     sounds = []
     for path in paths:
         if path.suffix == ".jsonl":
             corpus = Manifest(path)
-            sounds += [Recording(corpus.read_audio(utterance, rate), utterance.text) for utterance in corpus[:limit]]
+            sounds += [Spoken(corpus.read_audio(utterance, rate), utterance.text) for utterance in corpus[:limit]]
         else:
-            sounds.append(Recording(read_audio(path, rate)))
+            sounds.append(Spoken(read_audio(path, rate)))
     return sounds
 
 

@@ -38,7 +38,7 @@ from asr.errors import AsrError
 
 if TYPE_CHECKING:
     from asr.audio.microphone import Microphone, Statistics
-    from asr.audio.playback import Recording
+    from asr.audio.playback import Playback
     from asr.events import Event
     from asr.recognition.session import Source, View
 
@@ -110,16 +110,16 @@ def live(
         raise typer.BadParameter("--raw and --track are about a recording: name it with --input, or - for a pipe")
     refuse_overwriting(output, [] if input is None else [input])
     from asr.audio.microphone import Microphone
-    from asr.audio.playback import Recording
+    from asr.audio.playback import Playback
     from asr.audio.recording import Recorder, check_new
 
     if save_audio is not None:
         check_new(save_audio)
     with ExitStack() as resources:
         notes = None if output is None else resources.enter_context(_open_notes(output))
-        source: Recording | Microphone
+        source: Playback | Microphone
         if input is not None:
-            source = Recording(input, realtime, track, headless)
+            source = Playback(input, realtime, track, headless)
         else:
             resources.enter_context(_quiet_libraries())
             source = Microphone(input_device, warn=lambda line: view.tell(line))
@@ -142,10 +142,10 @@ def live(
         resources.enter_context(_signals_stop(source))
         stream = recognizer.stream(options, view.tell)
         heard = listen(source, stream, view if notes is None else _Noted(view, notes), recorder)
-        if isinstance(source, Recording) and source.warning:
+        if isinstance(source, Playback) and source.warning:
             view.tell(source.warning)
     _summarise(source.statistics)
-    if isinstance(source, Recording) and not heard:
+    if isinstance(source, Playback) and not heard:
         amount = f"no words heard in {stream.seconds:.1f} s" if stream.seconds else "holds no sound (0 s long)"
         raise AsrError(f"{source.name}: {amount}")
 
@@ -226,9 +226,9 @@ def _open_view(format: LiveFormat, source: Source) -> Iterator[View]:
         with LiveDisplay(source.name, Console(markup=False, highlight=False, emoji=False)) as display:
             yield display
         return
-    from asr.audio.playback import Recording
+    from asr.audio.playback import Playback
 
-    if not isinstance(source, Recording):
+    if not isinstance(source, Playback):
         tell(f"listening to {source.name} at {source.sample_rate} Hz; Ctrl-C ends")
     with _PlainView("txt" if format is LiveFormat.auto else format.value, source.name) as view:
         yield view
