@@ -118,7 +118,7 @@ class AudioFile:
         Args:
             seconds: length of a block (seconds).
             live: a pipe that gives nothing more for a moment is not waited for: silence comes in its place, as
-                `Waiting` says.
+                `Waiting` says. Not so before its first sound is decoded: FLAC holds back ten frames (2.6 s at 16 kHz).
 
         Yields:
             float32 mono samples at `sample_rate`, nominally in [-1, 1], (samples,), or (samples, channels) with

@@ -161,17 +161,20 @@ def test_wild_values_in_a_file_are_clipped_and_told():
 
 
 class OpenPipe:
-    """A real pipe into which a test writes, and the file that reads it."""
+    """A real pipe into which a test writes, and the file that reads it; it closes after a while, so that none hangs."""
 
     def __enter__(self):
         reading, writing = os.pipe()
         self.file, self._writing = os.fdopen(reading, "rb"), os.fdopen(writing, "wb", buffering=0)
+        self._limit = threading.Timer(30.0, self._writing.close)
+        self._limit.start()
         return self
 
     def write(self, data: bytes, wait: float = 0.0) -> None:
         threading.Thread(target=lambda: (time.sleep(wait), self._writing.write(data)), daemon=True).start()
 
     def __exit__(self, *exception):
+        self._limit.cancel()
         self._writing.close()
         self.file.close()
 

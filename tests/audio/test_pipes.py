@@ -17,6 +17,7 @@ from tests.audio.makers import (
     check_sound,
     with_soundfile,
 )
+from tests.sound_server import guarded
 
 READ_STANDARD_INPUT = """
 import sys, numpy as np
@@ -34,7 +35,7 @@ def reader(**options) -> subprocess.Popen:
     """A process that decodes its standard input to raw floats."""
     root = Path(__file__).parents[2]
     command = [sys.executable, "-c", READ_STANDARD_INPUT]
-    return subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options)
+    return guarded(subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options))
 
 
 PIPED = ["wav s16", "aiff", "flac", "ogg opus", "mp3", "m4a", "aac", "webm", "mp4 video", "mpeg-ts"]
