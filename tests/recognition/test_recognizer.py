@@ -125,7 +125,7 @@ def test_one_utterance_mode_is_one_final(recognizer, samples):
     (final,) = recognizer.transcribe(samples, StreamOptions(endpoint=None))
     assert final.start == 0
     assert final.end == pytest.approx(len(samples) / 16000, abs=0.03)
-    assert error_rate(" ".join(TEXTS), final.text).wer <= 10
+    assert error_rate(" ".join(TEXTS), final.text).wer == 0
 
 
 def test_without_second_pass_finals_are_ctc(recognizer, samples):
