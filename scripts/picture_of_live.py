@@ -20,7 +20,7 @@ from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
 from asr import EndpointRules, Recognizer, StreamOptions
-from asr.audio.playback import Recording
+from asr.audio.playback import Playback
 from asr.cli.display import LiveDisplay
 from asr.errors import AsrError
 
@@ -33,7 +33,7 @@ COLUMNS = 80
 def watch(recording: str, second: float, console: Console) -> None:
     """Prints what stands on the terminal of `asr live --input recording` when `second` seconds have been heard."""
     stream = Recognizer.load().stream(OPTIONS)
-    with Recording(recording, realtime=False) as source:
+    with Playback(recording, realtime=False) as source:
         display = LiveDisplay(source.name, console)
         for block in source:
             for event in stream.accept(block, source.sample_rate):

@@ -14,7 +14,7 @@ from asr.audio.raw import RawFormat
 FILE_BLOCK = 0.1  # s of a recording that are fed at a time
 
 
-class Recording:
+class Playback:
     """A recording in the place of a microphone, at real-time pace or as fast as it is taken; see `Microphone`.
 
     A pipe that gives nothing more is not waited for; see `AudioFile.blocks`. `track` and `raw` as of `AudioFile`.
@@ -30,7 +30,7 @@ class Recording:
         self._realtime = realtime
         self._stopped = self._reading = False
 
-    def __enter__(self) -> Recording:
+    def __enter__(self) -> Playback:
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -21,7 +21,7 @@ PERCENTILES = (50, 90, 99)
 
 
 @dataclass(frozen=True)
-class Recording:
+class Spoken:
     """Samples `(time,)` at the recogniser's rate, and what is said in them, if it is known."""
 
     samples: np.ndarray
@@ -108,7 +108,7 @@ class LatencyReport:
 
 def measure_latency(
     recognizer: Recognizer,
-    recordings: Iterable[Recording],
+    recordings: Iterable[Spoken],
     options: StreamOptions,
     report: LatencyReport,
     clock: Callable[[], float] = time.perf_counter,

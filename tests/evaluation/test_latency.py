@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asr.evaluation.latency import LatencyReport, Recording, in_place, measure_latency
+from asr.evaluation.latency import LatencyReport, Spoken, in_place, measure_latency
 from asr.events import Endpoint, Final, Partial, Word
 from asr.recognition.recognizer import StreamOptions
 from tests.cli.runner import asr
@@ -42,7 +42,7 @@ def test_words_are_timed_from_their_end_to_the_partial_that_first_shows_them():
         4.0: [Final("One, two three.", 0, 1.5, words), Endpoint(1.5, "pause")],
     }
     report = LatencyReport()
-    recording = Recording(np.zeros(16000 * 2, np.float32), "one too three")
+    recording = Spoken(np.zeros(16000 * 2, np.float32), "one too three")
     measure_latency(Scripted(script.items()), [recording], StreamOptions(), report)
     assert report.algorithmic == pytest.approx([0.5, 2.1])
     assert report.words == pytest.approx([0.5, 2.1], abs=0.05)
@@ -74,7 +74,7 @@ def test_every_word_has_one_place(spoken, written):
 def test_a_stable_word_that_is_taken_back_is_counted():
     script = {1.0: [Partial("a b", "a", 0, 1)], 2.0: [Partial("c b", "c", 0, 2)]}
     report = LatencyReport()
-    measure_latency(Scripted(script.items()), [Recording(np.zeros(16000, np.float32))], StreamOptions(), report)
+    measure_latency(Scripted(script.items()), [Spoken(np.zeros(16000, np.float32))], StreamOptions(), report)
     assert report.stable_taken_back == 1
 
 
