@@ -59,7 +59,7 @@ def logged(run: Path) -> list[dict]:
     return [entry for line in lines if "loss" in (entry := json.loads(line))]
 
 
-def wait_for_step(run: Path, step: int, process: subprocess.Popen, seconds: float = 60) -> None:
+def wait_for_step(run: Path, step: int, process: subprocess.Popen, seconds: float = 300) -> None:
     until = time.monotonic() + seconds
     while not any(entry["step"] >= step for entry in logged(run)):
         assert process.poll() is None, process.stderr.read()
