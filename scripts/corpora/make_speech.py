@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 import argparse
-import io
-import json
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
-import wave
 from collections.abc import Callable
 from pathlib import Path
+
+from asr.errors import AsrError
+from asr.training.corpus import Corpus, Entry, measure, write
 
 ESPEAK_VOICES = ("en-us", "en-gb", "en-us+m3", "en-gb+f2", "en-us+f4", "en-gb+m7", "en-gb-scotland")
 FLITE_VOICES = ("kal16", "rms", "slt", "awb")
@@ -41,27 +41,17 @@ def flite(text: str, draw: random.Random) -> tuple[bytes, str]:
         return sound.read_bytes(), f"flite {voice}"
 
 
-def seconds_of(sound: bytes) -> float:
-    """Length of a WAV file; its header may claim any length, as it does when it was written into a pipe."""
-    with wave.open(io.BytesIO(sound)) as file:
-        samples = file.readframes(file.getnframes())
-        return len(samples) / (file.getsampwidth() * file.getnchannels() * file.getframerate())
-
-
-def make(lines: list[str], folder: Path, speak: Speaker, seed: int) -> float:
-    """Writes a WAV file and a text file for each line, and the manifest; returns the seconds of speech."""
+def make(lines: list[str], folder: Path, speak: Speaker, seed: int) -> Corpus:
+    """Writes a WAV file and a text file for each line."""
     folder.mkdir(parents=True, exist_ok=True)
-    total = 0.0
-    with open(folder / "manifest.jsonl", "w", encoding="utf-8") as manifest:
-        for number, text in enumerate(lines, start=1):
-            sound, speaker = speak(text, random.Random(f"{seed} {number}"))
-            name, seconds = f"{number:05d}.wav", seconds_of(sound)
-            (folder / name).write_bytes(sound)
-            (folder / name).with_suffix(".txt").write_text(text + "\n", "utf-8")
-            entry = {"audio_filepath": name, "duration": round(seconds, 3), "text": text, "speaker": speaker}
-            manifest.write(json.dumps(entry, ensure_ascii=False) + "\n")
-            total += seconds
-    return total
+    corpus = Corpus("manifest")
+    for number, text in enumerate(lines, start=1):
+        sound, speaker = speak(text, random.Random(f"{seed} {number}"))
+        audio = folder / f"{number:05d}.wav"
+        audio.write_bytes(sound)
+        audio.with_suffix(".txt").write_text(text + "\n", "utf-8")
+        corpus.entries.append(Entry(audio, text, {"speaker": speaker}))
+    return corpus
 
 
 def main() -> int:
@@ -82,12 +72,13 @@ def main() -> int:
         lines = [line.strip() for line in options.text.read_text("utf-8").splitlines() if line.strip()]
         if not lines:
             raise OSError(f"{options.text}: has no lines")
-        seconds = make(lines, options.folder, engines[engine], options.seed)
-    except (OSError, UnicodeDecodeError, subprocess.CalledProcessError, wave.Error) as error:
+        corpus = make(lines, options.folder, engines[engine], options.seed)
+        measure(corpus)
+        print(write(corpus, options.folder))
+    except (AsrError, OSError, UnicodeDecodeError, subprocess.CalledProcessError) as error:
         reason = f"{error.filename}: {error.strerror}" if getattr(error, "filename", None) else error
         print(f"make_speech: {reason}", file=sys.stderr)
         return 2
-    print(f"{options.folder}/manifest.jsonl: {len(lines)} utterances, {seconds:.0f} s of speech")
     return 0
 
 

@@ -154,7 +154,7 @@ class Kept:
 
 
 def noise_batches(manifest: Path, seed: int, first: int) -> Iterator[Batch]:
-    """Batches without words; of the recordings those that scripts/recipes/held_out_noise.py does not hold out."""
+    """Batches without words; of the recordings those that scripts/recipes/train_gate.py does not hold out."""
     recorded, _ = split_noises(load_sounds(manifest))
     size, lengths = NOISE_SECONDS * RATE, torch.full((NOISES,), NOISE_SECONDS * RATE)
     nothing, none = torch.zeros(NOISES, 1, dtype=torch.int64), torch.zeros(NOISES, dtype=torch.int64)

@@ -2,10 +2,13 @@
 """Trains the speech gate (asr/nn/gate.py) on speech under noise, noise alone, and noises that are synthesised.
 
     python scripts/recipes/train_gate.py CORPORA --run runs/gate
+    python scripts/recipes/train_gate.py CORPORA --held-out noises
+    asr transcribe noises --vad -d texts         # names each file in which no words were heard
 
 CORPORA is a folder with a folder for each corpus, in it train.jsonl and train.tar; `noise` among them holds sounds that
 are no speech. Where speech is, is told from the level of the clean recordings before noise is added. Three fifths of
-each class of noise are trained on, the rest is held out for scripts/benchmarks/compare_gates.py.
+each class of noise are trained on, the rest is held out for scripts/benchmarks/compare_gates.py:
+`--held-out` writes it as sound files, in which nothing should become words, and trains nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import soundfile
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -148,17 +152,32 @@ class Mixer:
         return frames[each, rows].flatten(0, 1).transpose(1, 2), speech[each, rows].flatten(0, 1)
 
 
+def write_noises(noises: list[Sound], folder: Path) -> None:
+    """A sound file of each, with the class in its name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, noise in enumerate(noises):
+        name = noise.text.partition(" - ")[2] or noise.text
+        soundfile.write(folder / f"{number:03} {name}.flac", noise.samples, RATE)
+    print(f"{len(noises)} files, {sum(len(n.samples) for n in noises) / RATE / 60:.1f} minutes")
+
+
 def main() -> None:
-    parser = training_options(__doc__, steps=2500, rate=2e-3)
+    parser = training_options(__doc__, steps=2500, rate=2e-3, run=False)
     parser.add_argument("corpora", type=Path, help="folder with the corpora")
     parser.add_argument("--clips", type=int, default=16, help="in a batch")
     parser.add_argument("--windows", type=int, default=15, help="of each clip")
     parser.add_argument("--few", type=int, default=1, help="take only every so many recordings of speech, for a trial")
     parser.add_argument("--start", type=Path, help="a gate to go on from")
+    parser.add_argument("--held-out", type=Path, metavar="FOLDER", help="only write the noises that are held out")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
+    noises, held_out = load_noises(arguments.corpora)
+    if arguments.held_out:
+        write_noises(held_out, arguments.held_out)
+        return
+    if arguments.run is None:
+        parser.error("--run or --held-out is needed")
     speech = load_corpora(arguments.corpora, {name: most // arguments.few for name, most in CORPORA.items()})
-    noises, _ = load_noises(arguments.corpora)
     mixer = Mixer(speech, noises, arguments.seed)
     hours = sum(len(sound.samples) for sound, _ in mixer.speech) / RATE / 3600
     print(f"{len(mixer.speech)} of {len(speech)} recordings are clean enough ({hours:.1f} h); {len(noises)} noises")

@@ -1,6 +1,7 @@
-"""scripts/benchmarks/compare_modes.py: error rates by latency are those of streams."""
+"""scripts/benchmarks/compare_peers.py: error rates by latency are those of streams."""
 
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from asr.nn.speech_model import SpeechModel
 from asr.search.ctc import ctc_greedy
 
 ROOT = Path(__file__).parents[2]
+SCRIPT = ROOT / "scripts/benchmarks/compare_peers.py"
 RATE = 16000
 
 
@@ -37,18 +39,12 @@ def manifest(tmp_path_factory):
 
 def test_error_rates_are_those_of_streams(manifest, tmp_path):
     result = tmp_path / "result.json"
-    command = [
-        sys.executable,
-        ROOT / "scripts/benchmarks/compare_modes.py",
-        manifest,
-        "--modes",
-        "320+320,full",
-    ]
-    done = subprocess.run([*command, "--json", result], capture_output=True, text=True, timeout=300)
+    command = [sys.executable, SCRIPT, manifest, "--peers", "ctc,streamed:full", "--json", result]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert "| set | 320+320 | full |" in done.stdout
+    assert "| set | ctc | streamed:full |" in done.stdout
     rates = json.loads(result.read_text())[0]
-    assert rates["full decoder"] < 5
+    assert rates["streamed:full"]["strict"] < 5
     model, errors = SpeechModel.load("en"), ErrorRate()
     for utterance in (corpus := Manifest(manifest)):
         sound = torch.from_numpy(corpus.read_audio(utterance, RATE))[None]
@@ -56,4 +52,13 @@ def test_error_rates_are_those_of_streams(manifest, tmp_path):
         with torch.inference_mode():
             output, _ = model(torch.nn.functional.pad(sound, (0, RATE // 4)), state, final=True)
         errors += error_rate(utterance.text, model.tokenizer.decode(ctc_greedy(output.log_probs[0])))
-    assert rates["320+320 ctc"] == pytest.approx(errors.wer)
+    assert rates["ctc"]["strict"] == pytest.approx(errors.wer)
+
+
+@pytest.mark.parametrize("peer", ["nobody", "finals:320+320", "ctc:fast"])
+def test_what_is_no_peer_is_said_in_one_line(monkeypatch, peer):
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), "set.jsonl", "--peers", peer])
+    with pytest.raises(
+        SystemExit, match=r"^compare_peers: --peers: .*is no mode|^compare_peers: --peers: no such peer"
+    ):
+        runpy.run_path(str(SCRIPT), run_name="__main__")
