@@ -35,6 +35,7 @@ class ByteStream:
     def __init__(self, file: BinaryIO, resources: ExitStack):
         self._file, self._resources = file, resources
         self._interrupt: KeyboardInterrupt | None = None
+        self._left: int | None = None  # bytes up to the end of the sound, where it is known
         self._wake: tuple[int, int] | None = None  # a pipe whose writing end ends a `read` that waits
         # A pipe's read1 gives what has arrived, where its read would wait until all that was asked for has.
         self._read = getattr(file, "read1", file.read)
@@ -52,6 +53,15 @@ class ByteStream:
 
     def read(self, count: int) -> bytes:
         """The next bytes: as many as are there, at most `count`; none at the end."""
+        if self._left is None:
+            return self._next(count)
+        data = self._next(min(count, self._left)) if self._left else b""
+        self._left -= len(data)
+        while not self._left and not data and self._next(count):
+            pass
+        return data
+
+    def _next(self, count: int) -> bytes:
         if self._ahead:
             ahead, self._ahead = self._ahead[:count], self._ahead[count:]
             return ahead
@@ -64,6 +74,14 @@ class ByteStream:
         except KeyboardInterrupt as interrupt:
             self._interrupt = interrupt
             return b""
+
+    def give_back(self, data: bytes) -> None:
+        """Let what has been read be read again."""
+        self._ahead = data + self._ahead
+
+    def limit(self, count: int | None) -> None:
+        """What follows the next `count` bytes is no sound, and is passed over."""
+        self._left = count
 
     def raise_interrupt(self) -> None:
         """Raise the KeyboardInterrupt that came while `read` waited: ffmpeg, which called it, would have lost it."""

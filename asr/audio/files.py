@@ -14,6 +14,7 @@ from asr.audio.samples import Intake
 from asr.audio.timeline import Timeline
 from asr.audio.tracks import choose_track
 from asr.audio.waiting import Waiting
+from asr.audio.wave import piped_wave
 from asr.errors import AudioError
 
 if TYPE_CHECKING:
@@ -190,12 +191,18 @@ class AudioFile:
         """Decoded frames with samples in them; packets that cannot be decoded are counted and passed over."""
         from av.error import FFmpegError
 
+        decoder, begun = self._stream.codec_context, False
         for packet in self._packets():
+            frames = []
             try:
-                frames = self._stream.codec_context.decode(packet)
+                if begun and packet is not None and packet.has_sidedata("strings_metadata"):
+                    # The next file of a chain: what the decoder remembers of the last one would distort it.
+                    frames += decoder.decode(None)
+                    decoder.flush_buffers()
+                frames += decoder.decode(packet)
             except FFmpegError:
                 self._damaged += 1
-                continue
+            begun = True
             yield from (frame for frame in frames if frame.samples)
 
     def _packets(self) -> Iterator["av.Packet | None"]:
@@ -242,18 +249,16 @@ class AudioFile:
         if self._bytes.head.startswith(_PLAYLISTS):
             raise AudioError(f"{self.name}: a playlist, not sound: give the sound files that it names")
         av.logging.set_level(None)
-        options, form = {"format_whitelist": _DEMUXERS, "protocol_whitelist": "none"}, None
-        is_wave = self._bytes.head[8:12] == b"WAVE"
-        if self._raw is not None:
-            if is_wave:
-                raise AudioError(f"{self.name}: a WAV file, whose header tells its coding: leave --raw out")
-            form = self._raw.coding
-            options["format_whitelist"] = form
-            options |= {"sample_rate": str(self._raw.rate), "ch_layout": f"{self._raw.channels}C"}
+        options, form, raw = {"format_whitelist": _DEMUXERS, "protocol_whitelist": "none"}, None, self._raw
+        if raw is not None and self._bytes.head[8:12] == b"WAVE":
+            raise AudioError(f"{self.name}: a WAV file, whose header tells its coding: leave --raw out")
         if not self._bytes.seekable():  # so that a recording in progress is heard early
-            options["analyzeduration"] = "200000"  # microseconds
-            if is_wave or self._raw is not None:
-                options["probesize"] = "4096"  # bytes
+            raw = raw or piped_wave(self._bytes)
+            options |= {"analyzeduration": "200000"} | ({"probesize": "4096"} if raw else {})  # microseconds; bytes
+        if raw is not None:
+            form = raw.coding
+            options["format_whitelist"] = form
+            options |= {"sample_rate": str(raw.rate), "ch_layout": f"{raw.channels}C"}
         # PyAV 19 has given up the argument: it replaces what is no UTF-8 in tags by itself.
         lenient = {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
         try:
@@ -280,17 +285,19 @@ class AudioFile:
     def _claimed_duration(self) -> tuple[float | None, bool]:
         """Time (seconds from the start of the file) at which the sound claims to end; whether that is only the length
         of the whole file, which may hold tracks that are longer."""
-        stream = self._stream
-        if stream.duration is not None:
-            start = max(0.0, float((stream.start_time or 0) * stream.time_base) - self._zero)
-            return start + float(stream.duration * stream.time_base), False
+        stream, container = self._stream, self._container
         hours, _, rest = stream.metadata.get("DURATION", "").partition(":")  # Matroska: 00:00:05.123456789
         minutes, _, seconds = rest.partition(":")
         with suppress(ValueError):
             return 3600 * int(hours) + 60 * int(minutes) + float(seconds) - max(0.0, self._zero), False
-        if self._container.duration is not None:
-            return self._container.duration / 1e6, len(self._container.streams) > 1
-        return None, False
+        several = len(container.streams) > 1
+        of_file = None if container.duration is None else container.duration / 1e6
+        if stream.duration is None:
+            return of_file, several and of_file is not None
+        length = float(stream.duration * stream.time_base)
+        if several and of_file is not None and abs(length - of_file) <= float(stream.time_base):
+            return of_file, True  # ffmpeg gives it to a track whose first sound is late
+        return max(0.0, float((stream.start_time or 0) * stream.time_base) - self._zero) + length, False
 
     def _is_possible(self, seconds: float | None) -> bool:
         """Whether a source of this size can hold so much sound."""

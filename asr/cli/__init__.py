@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Annotated
 
 import typer
 
@@ -21,27 +22,48 @@ from asr.files import NO_ROOM
 
 app = typer.Typer(
     name="asr",
-    help="Streaming speech recognition: words while you speak, finals when an utterance has ended.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(transcribe)
-app.command()(live)
-app.command()(devices)
-app.command()(evaluate)
-app.command()(train)
-app.command()(validate_data)
-app.command()(classify)
-app.command()(inspect)
-app.add_typer(bench, name="bench")
+for group, commands in {
+    "Speech into text": (transcribe, live, devices),
+    "What the models hear": (classify, inspect),
+    "Training": (train, validate_data),
+    "Measuring": (evaluate,),
+}.items():
+    for command in commands:
+        app.command(rich_help_panel=group)(command)
+app.add_typer(bench, name="bench", rich_help_panel="Measuring")
+
+
+def _print_version(context: typer.Context, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:  # as when the shell asks for completions
+        from asr import __version__
+
+        print(f"asr {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _asr(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Streaming speech recognition: words while you speak, finals when an utterance has ended.
+
+    $ asr live
+    $ asr transcribe lecture.mp4 --timestamps
+    """
 
 
 def main() -> None:
     """Entry point. Status 0 = done, 1 = some inputs failed, 2 = wrong usage or nothing that could be done."""
+    if "_ASR_COMPLETE" in os.environ:
+        os.environ["TERMINAL_WIDTH"] = "1000"  # else typer breaks long helps into lines, which fish takes for words
     try:
-        app()
+        app(prog_name="asr")
     except AsrError as error:
         print(f"asr: {error}", file=sys.stderr)
         sys.exit(2)

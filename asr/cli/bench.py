@@ -9,13 +9,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from asr.cli.options import Device, Model, Partials, SecondPass, Switch, Threads, Vad, load_recognizer
+from asr.cli.options import (
+    DEVICE,
+    LIVE,
+    MACHINE,
+    MODEL,
+    SPEED,
+    Device,
+    Model,
+    Partials,
+    SecondPass,
+    Switch,
+    Vad,
+    load_recognizer,
+)
 from asr.errors import AsrError
 
 if TYPE_CHECKING:
     from asr.evaluation.latency import LatencyReport, Spoken
 
-bench = typer.Typer(help="Measure this machine: how long words take to the screen.", no_args_is_help=True)
+bench = typer.Typer(no_args_is_help=True)
 MODES = "160+160,320+0,320+320,640+0"
 COLUMNS = (  # what, of which percentiles
     ("to screen", "words", (50, 90, 99)),
@@ -38,28 +51,50 @@ class Clock(str, Enum):
 
 @bench.callback()
 def _bench() -> None:
-    pass
+    """Measure this machine: how long words take to the screen.
+
+    $ asr bench latency talk.flac
+    $ asr bench latency test.jsonl --modes 160+160,320+320
+    """
 
 
 @bench.command()
 def latency(
     recordings: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Sound files, or manifests (.jsonl).")],
-    modes: Annotated[str, typer.Option(help="Chunk + look-ahead in milliseconds, separated by commas.")] = MODES,
-    partials: Annotated[Partials, typer.Option(help="What reads the partials.")] = Partials.decoder,
+    modes: Annotated[
+        str,
+        typer.Option("--modes", metavar="MS+MS,...", help="Chunk + look-ahead in milliseconds, separated by commas."),
+    ] = MODES,
+    limit: Annotated[
+        int, typer.Option("--limit", metavar="N", min=1, help="At most so many utterances of each manifest.")
+    ] = 20,
+    json_output: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the figures here.")] = None,
+    model: Model = MODEL,
+    partials: Annotated[
+        Partials, typer.Option("--partials", help="What reads the partials.", rich_help_panel=SPEED)
+    ] = Partials.decoder,
     second_pass: SecondPass = Switch.on,
-    vad: Vad = True,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many utterances of each manifest.")] = 20,
+    vad: Vad = LIVE.vad,
     clock: Annotated[
-        Clock, typer.Option(help="wall; or cpu: the time of this process alone, on a busy machine with --threads 1.")
+        Clock,
+        typer.Option(
+            "--clock",
+            help="wall; or cpu: the time of this process alone, on a busy machine with --threads 1.",
+            rich_help_panel=MACHINE,
+        ),
     ] = Clock.wall,
-    json_output: Annotated[Path | None, typer.Option("--json", help="Write the figures here.")] = None,
-    model: Model = "en",
-    device: Device = "cpu",
-    threads: Threads = 1,
+    device: Device = DEVICE,
+    threads: Annotated[
+        int, typer.Option("--threads", metavar="N", min=1, max=1024, help="Processor threads.", rich_help_panel=MACHINE)
+    ] = 1,
 ) -> None:
     """Word end to word on the screen, endpoint to final, time a chunk takes, how right and how steady partials are.
 
-    Recordings are fed as a microphone would, in blocks of 20 ms; waiting is simulated, computing is measured.
+    $ asr bench latency talk.flac
+    $ asr bench latency test.jsonl --modes 160+160,320+320 --json latency.json
+
+    Recordings are fed as a microphone would, in blocks of 20 ms; waiting is
+    simulated, computing is measured.
     """
     import time
 
@@ -82,7 +117,7 @@ def latency(
             look_ahead_ms,
             second_pass=second_pass is Switch.on,
             partials=partials.value,
-            endpoint=EndpointRules(pause=0.8),
+            endpoint=EndpointRules(pause=LIVE.pause_ms / 1000),
             vad=vad,
         )
         timer = time.perf_counter if clock is Clock.wall else time.process_time

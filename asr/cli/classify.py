@@ -15,13 +15,20 @@ from asr.cli.options import Threads
 def classify(
     files: Annotated[list[str], typer.Argument(help="Sound files of any format, - for standard input.")],
     model: Annotated[
-        Path | None, typer.Option("--model", "-m", help="The folder of a classifier. Default: the built-in one.")
+        Path | None,
+        typer.Option("--model", "-m", metavar="DIR", help="The folder of a classifier. Default: the built-in one."),
     ] = None,
-    top: Annotated[int, typer.Option("--top", min=1, help="How many labels to show for each stretch of speech.")] = 3,
+    top: Annotated[
+        int, typer.Option("--top", metavar="N", min=1, help="How many labels to show for each stretch of speech.")
+    ] = 3,
     json_lines: Annotated[bool, typer.Option("--json", help="All probabilities, a JSON object a file.")] = False,
     threads: Threads = None,
 ) -> None:
-    """Tell which word is said: a digit, a wake word (alexa, computer, jarvis, ...) or something else."""
+    """Tell which word is said: a digit, a wake word (alexa, computer, jarvis, ...) or something else.
+
+    $ asr classify digit.wav
+    $ asr classify --json commands/*.wav
+    """
     import torch
 
     from asr.audio.files import read_audio

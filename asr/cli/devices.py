@@ -4,7 +4,11 @@ from __future__ import annotations
 
 
 def devices() -> None:
-    """List the microphones and other inputs; choose one with `asr live --input-device`."""
+    """List the microphones and other inputs; choose one with `asr live --input-device`.
+
+    $ asr devices
+    $ asr live --input-device usb
+    """
     from rich.console import Console
     from rich.table import Table
 

@@ -10,7 +10,21 @@ from typing import Annotated
 
 import typer
 
-from asr.cli.options import ChunkMs, Device, LookAheadMs, Model, Stage, Threads, Vad, load_recognizer
+from asr.cli.options import (
+    DEVICE,
+    EVALUATE,
+    MODEL,
+    SPEED,
+    UTTERANCES,
+    ChunkMs,
+    Device,
+    LookAheadMs,
+    Model,
+    Stage,
+    Threads,
+    Vad,
+    load_recognizer,
+)
 from asr.errors import AsrError
 from asr.files import write_whole
 
@@ -19,27 +33,40 @@ def evaluate(
     manifest: Annotated[
         Path, typer.Argument(help="JSONL with audio_filepath, duration and text; files loose or in a tar.")
     ],
-    model: Model = "en",
-    utterances: Annotated[
-        bool, typer.Option("--utterances", help="Each file is one utterance; default: the recogniser's own endpoints.")
-    ] = False,
+    model: Model = MODEL,
+    json_output: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write results, per file and total, here.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", min=1, help="Only the first so many utterances.")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="The total only, no line for each file.")] = False,
     stage: Annotated[
         Stage,
-        typer.Option("--stage", help="Which text: second pass, greedy CTC, or last partials."),
+        typer.Option("--stage", help="Which text: second pass, greedy CTC, or last partials.", rich_help_panel=SPEED),
     ] = Stage.final,
-    chunk_ms: ChunkMs = 320,
-    look_ahead_ms: LookAheadMs = 320,
-    vad: Vad = False,
-    json_output: Annotated[Path | None, typer.Option("--json", help="Write results, per file and total, here.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first so many utterances.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="The total only, no line for each file.")] = False,
-    device: Device = "cpu",
+    chunk_ms: ChunkMs = EVALUATE.chunk_ms,
+    look_ahead_ms: LookAheadMs = EVALUATE.look_ahead_ms,
+    utterances: Annotated[
+        bool,
+        typer.Option(
+            "--utterances",
+            help="Each file is one utterance; default: the recogniser's own endpoints.",
+            rich_help_panel=UTTERANCES,
+        ),
+    ] = False,
+    vad: Vad = EVALUATE.vad,
+    device: Device = DEVICE,
     threads: Threads = None,
 ) -> None:
     """Score a manifest: WER and CER with substitutions, deletions and insertions, and the real-time factor.
 
-    Texts are compared strictly, as the model was taught to write them (the English one: in lower case, digits as words,
-    without punctuation), and normalised as the field does it: numbers, abbreviations and spellings alike.
+    $ asr evaluate test.jsonl --utterances
+    $ asr evaluate test.jsonl --model runs/mine/model --json scores.json
+
+    Texts are compared strictly, as the model was taught to write them (the
+    English one: in lower case, digits as words, without punctuation), and
+    normalised as the field does it: numbers, abbreviations and spellings alike.
     """
     from asr.evaluation.report import evaluate_manifest
     from asr.manifest import Manifest

@@ -8,23 +8,48 @@ from typing import Annotated
 
 import typer
 
-from asr.cli.options import Device, Model, Threads, load_recognizer, refuse_overwriting
+from asr.cli.options import DEVICE, MODEL, Device, Model, Threads, load_recognizer, refuse_overwriting
+
+VIEW = "What to draw"
 
 
 def inspect(
     file: Annotated[str, typer.Argument(help="A sound file of any format, - for standard input.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Draw here (png, svg, pdf). Default: on the terminal.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Draw here (png, svg, pdf). Default: on the terminal."),
     ] = None,
-    layer: Annotated[int, typer.Option("--layer", help="Whose attention to draw: a block of the encoder.")] = 8,
-    head: Annotated[int, typer.Option("--head", help="Which head of it; 0: the mean of all.")] = 0,
-    start: Annotated[float, typer.Option("--start", min=0, help="Second of the recording to begin at.")] = 0.0,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.1, max=60, help="How much to look at.")] = 10.0,
-    model: Model = "en",
-    device: Device = "cpu",
+    model: Model = MODEL,
+    start: Annotated[
+        float,
+        typer.Option(
+            "--start", metavar="SECONDS", min=0, help="Where in the recording to begin.", rich_help_panel=VIEW
+        ),
+    ] = 0,
+    seconds: Annotated[
+        float,
+        typer.Option(
+            "--seconds", metavar="SECONDS", min=0.1, max=60, help="How much to look at.", rich_help_panel=VIEW
+        ),
+    ] = 10,
+    layer: Annotated[
+        int,
+        typer.Option(
+            "--layer", metavar="N", help="Whose attention to draw: a block of the encoder.", rich_help_panel=VIEW
+        ),
+    ] = 8,
+    head: Annotated[
+        int,
+        typer.Option("--head", metavar="N", help="Which head of it; 0: the mean of all.", rich_help_panel=VIEW),
+    ] = 0,
+    device: Device = DEVICE,
     threads: Threads = None,
 ) -> None:
-    """Draw what the models see: spectrogram with words, gate, CTC posteriors, attention and relative bias."""
+    """Draw what the models see: spectrogram with words, gate, CTC posteriors, attention and relative bias.
+
+    $ asr inspect talk.flac
+    $ asr inspect talk.flac --start 60 --output seen.png
+    """
     import torch
 
     from asr.audio.files import read_audio

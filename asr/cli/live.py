@@ -14,6 +14,11 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from asr.cli.options import (
+    DEVICE,
+    LIVE,
+    MODEL,
+    SOUND,
+    SPEED,
     ChunkMs,
     Device,
     LongestS,
@@ -44,6 +49,7 @@ if TYPE_CHECKING:
     from asr.formats.writers import Writer
     from asr.recognition.session import Source, View
 
+RECORDING = "A recording in the microphone's place"  # options of it, in the help
 LAG_WORTH_TELLING = 2.0  # s that recognition was behind the sound
 
 
@@ -57,23 +63,26 @@ class LiveFormat(str, Enum):
 def live(
     input_device: Annotated[
         str | None,
-        typer.Option("--input-device", "-i", help="Microphone: index or part of the name, see asr devices."),
+        typer.Option(
+            "--input-device", "-i", metavar="NAME", help="Microphone: index or part of the name, see asr devices."
+        ),
     ] = None,
-    input: Annotated[
-        str | None, typer.Option("--input", help="A recording instead of a microphone; - is a pipe.")
+    format: Annotated[
+        LiveFormat,
+        typer.Option(
+            "--format", "-f", help="auto: the live display on a terminal, elsewhere txt, a line an utterance."
+        ),
+    ] = LiveFormat.auto,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Append each utterance to this file.")
     ] = None,
-    realtime: Annotated[
-        bool, typer.Option("--realtime/--fast", help="With --input: at the pace of speech, or as fast as possible.")
-    ] = True,
-    track: Track = None,
-    raw: Raw = None,
-    rate: Rate = None,
-    channels: Annotated[
-        int | None, typer.Option("--channels", min=1, help="With --raw: how many there are. Default: 1.")
+    save_audio: Annotated[
+        Path | None,
+        typer.Option("--save-audio", metavar="FILE", help="Keep the sound in this new .flac or .wav file."),
     ] = None,
-    model: Model = "en",
-    chunk_ms: ChunkMs = 320,
-    look_ahead_ms: LookAheadMs = 320,
+    model: Model = MODEL,
+    chunk_ms: ChunkMs = LIVE.chunk_ms,
+    look_ahead_ms: LookAheadMs = LIVE.look_ahead_ms,
     second_pass: SecondPass = Switch.on,
     partials: Annotated[
         Partials,
@@ -81,29 +90,45 @@ def live(
             "--partials",
             help="Words while they are said: by the attention decoder, by greedy CTC (auto: when the decoder is too "
             "slow here), or not.",
+            rich_help_panel=SPEED,
         ),
     ] = Partials.auto,
-    pause_ms: PauseMs = 800,
-    unheard_ms: UnheardMs = 5000,
-    longest_s: LongestS = 30,
-    vad: Vad = True,
-    format: Annotated[
-        LiveFormat,
+    pause_ms: PauseMs = LIVE.pause_ms,
+    unheard_ms: UnheardMs = LIVE.unheard_ms,
+    longest_s: LongestS = LIVE.longest_s,
+    vad: Vad = LIVE.vad,
+    input: Annotated[
+        str | None,
         typer.Option(
-            "--format", "-f", help="auto: the live display on a terminal, elsewhere txt, a line an utterance."
+            "--input",
+            metavar="FILE",
+            help="This recording instead of a microphone; - is a pipe.",
+            rich_help_panel=RECORDING,
         ),
-    ] = LiveFormat.auto,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Append each utterance to this file.")] = None,
-    save_audio: Annotated[
-        Path | None, typer.Option("--save-audio", help="Keep the sound in this new .flac or .wav file.")
     ] = None,
-    device: Device = "cpu",
+    realtime: Annotated[
+        bool,
+        typer.Option(
+            "--realtime/--fast", help="At the pace of speech, or as fast as possible.", rich_help_panel=RECORDING
+        ),
+    ] = True,
+    track: Track = None,
+    raw: Raw = None,
+    rate: Rate = None,
+    channels: Annotated[
+        int | None,
+        typer.Option("--channels", metavar="N", min=1, help="With --raw: how many. Default: 1.", rich_help_panel=SOUND),
+    ] = None,
+    device: Device = DEVICE,
     threads: Threads = None,
 ) -> None:
     """Write down what is said while it is said. Ctrl-C finishes the utterance and ends; once more, it ends at once.
 
-    Exit status 0: ended by Ctrl-C, SIGTERM or the end of the recording; 2: there is nothing to listen to, the recording
-    gave no words, wrong usage.
+    $ asr live --output notes.txt
+    $ asr live --input talk.mp4 --chunk-ms 160
+
+    Exit status: 0 ended by Ctrl-C, SIGTERM or the end of the recording;
+    2 nothing to listen to, a recording without words, wrong usage.
     """
     if input is not None and input_device is not None:
         raise typer.BadParameter("--input and --input-device exclude each other: the sound comes from one of them")

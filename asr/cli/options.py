@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -39,46 +40,154 @@ class Stage(str, Enum):
     partial = "partial"
 
 
+# Groups of options in the help of a command, under what it always shows
+SPEED = "Speed and accuracy"
+UTTERANCES = "Where utterances begin and end"
+SOUND = "Sound"
+MACHINE = "Machine"
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What commands do where no option says otherwise: the one table of it, from which each help is printed."""
+
+    chunk_ms: float = 320
+    look_ahead_ms: float = 320
+    pause_ms: float = 1200
+    unheard_ms: float = 5000
+    longest_s: float = 30
+    vad: bool = False
+
+
+EVALUATE = Defaults()
+TRANSCRIBE = Defaults(chunk_ms=640, look_ahead_ms=0)
+LIVE = Defaults(pause_ms=800, vad=True)
+MODEL, DEVICE = "en", "cpu"
+
 LONGEST_MS = 60_000  # of a chunk or a look-ahead
 
-Model = Annotated[str, typer.Option("--model", "-m", help="A built-in model's name, or the folder of a trained one.")]
+Model = Annotated[
+    str, typer.Option("--model", "-m", metavar="MODEL", help="A built-in model, or the folder of a trained one.")
+]
 ChunkMs = Annotated[
-    float, typer.Option("--chunk-ms", min=24, max=LONGEST_MS, help="Milliseconds that are decoded at a time.")
+    float,
+    typer.Option(
+        "--chunk-ms",
+        metavar="MS",
+        min=24,
+        max=LONGEST_MS,
+        help="Milliseconds that are decoded at a time.",
+        rich_help_panel=SPEED,
+    ),
 ]
 LookAheadMs = Annotated[
-    float, typer.Option("--look-ahead-ms", min=0, max=LONGEST_MS, help="Milliseconds after each chunk that it may see.")
+    float,
+    typer.Option(
+        "--look-ahead-ms",
+        metavar="MS",
+        min=0,
+        max=LONGEST_MS,
+        help="Milliseconds after each chunk that it may see.",
+        rich_help_panel=SPEED,
+    ),
 ]
 SecondPass = Annotated[
     Switch,
-    typer.Option("--second-pass", help="on: finals by the attention decoder. off: greedy CTC, hardly readable."),
+    typer.Option(
+        "--second-pass",
+        help="on: finals by the attention decoder. off: greedy CTC, hardly readable.",
+        rich_help_panel=SPEED,
+    ),
 ]
-PauseMs = Annotated[float, typer.Option("--pause-ms", min=100, help="Silence that ends an utterance; inf: none does.")]
-LongestS = Annotated[
-    float, typer.Option("--longest-s", min=2, help="Seconds after which an utterance is cut at its best pause.")
+PauseMs = Annotated[
+    float,
+    typer.Option(
+        "--pause-ms",
+        metavar="MS",
+        min=100,
+        help="Silence that ends an utterance; inf: none does.",
+        rich_help_panel=UTTERANCES,
+    ),
 ]
 UnheardMs = Annotated[
-    float, typer.Option("--unheard-ms", min=100, help="Noise without words that ends an utterance; inf: none does.")
+    float,
+    typer.Option(
+        "--unheard-ms",
+        metavar="MS",
+        min=100,
+        help="Noise without words that ends an utterance; inf: none does.",
+        rich_help_panel=UTTERANCES,
+    ),
+]
+LongestS = Annotated[
+    float,
+    typer.Option(
+        "--longest-s",
+        metavar="SECONDS",
+        min=2,
+        help="Length at which an utterance is cut at its best pause.",
+        rich_help_panel=UTTERANCES,
+    ),
 ]
 Vad = Annotated[
     bool,
-    typer.Option("--vad/--no-vad", help="A speech gate: noise becomes no words and holds no utterance open."),
+    typer.Option(
+        "--vad/--no-vad",
+        help="A speech gate: noise becomes no words and holds no utterance open.",
+        rich_help_panel=UTTERANCES,
+    ),
 ]
-Device = Annotated[str, typer.Option("--device", help="Where to compute: cpu, cuda, cuda:1, ...")]
+Device = Annotated[
+    str, typer.Option("--device", metavar="DEVICE", help="cpu, cuda, cuda:1, ...", rich_help_panel=MACHINE)
+]
 Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, max=1024, help="Processor threads: one a core if not given.")
+    int | None,
+    typer.Option(
+        "--threads",
+        metavar="N",
+        min=1,
+        max=1024,
+        help="Processor threads. Default: one a core.",
+        rich_help_panel=MACHINE,
+    ),
 ]
 
 Track = Annotated[
     int | None,
-    typer.Option("--track", min=1, help="Which sound track of a film, from 1. Default: the one that is flagged so."),
+    typer.Option(
+        "--track",
+        metavar="N",
+        min=1,
+        help="Which sound track of a film, from 1. Default: the one that is flagged so.",
+        rich_help_panel=SOUND,
+    ),
 ]
 Raw = Annotated[
     str | None,
     typer.Option(
-        "--raw", help="The sound has no header: samples of this coding, s16le, f32le, mulaw, ...; see --rate."
+        "--raw",
+        metavar="CODING",
+        help="The sound has no header: samples as s16le, f32le, mulaw, ...",
+        rich_help_panel=SOUND,
     ),
 ]
-Rate = Annotated[int | None, typer.Option("--rate", help="With --raw: samples a second. Default: 16000.")]
+Rate = Annotated[
+    int | None,
+    typer.Option(
+        "--rate",
+        metavar="HERTZ",
+        help="With --raw: samples a second. Default: 16000.",
+        rich_help_panel=SOUND,
+    ),
+]
+
+
+def complete_formats(incomplete: str) -> list[str]:
+    """What the shell offers for a list of formats with commas: one more that it does not name yet."""
+    from asr.formats import FORMATS
+
+    named, comma, _ = incomplete.rpartition(",")
+    return [named + comma + name for name in FORMATS if name not in named.split(",")]
 
 
 def raw_format(coding: str | None, rate: int | None, channels: int | None) -> RawFormat | None:
@@ -87,14 +196,15 @@ def raw_format(coding: str | None, rate: int | None, channels: int | None) -> Ra
     Raises:
         typer.BadParameter: something that raw samples cannot be, or a rate or a number of channels without `--raw`.
     """
+    given = {name: value for name, value in (("rate", rate), ("channels", channels)) if value is not None}
     if coding is None:
-        if rate is not None or channels is not None:
+        if given:
             raise typer.BadParameter("--rate and a number of --channels are for samples without a header: add --raw")
         return None
     from asr.audio.raw import RawFormat
 
     try:
-        return RawFormat(coding, 16000 if rate is None else rate, 1 if channels is None else channels)
+        return RawFormat(coding, **given)
     except AudioError as error:
         raise typer.BadParameter(str(error)) from error
 

@@ -11,6 +11,10 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from asr.cli.options import (
+    DEVICE,
+    MODEL,
+    SOUND,
+    TRANSCRIBE,
     ChunkMs,
     Device,
     Engine,
@@ -26,6 +30,7 @@ from asr.cli.options import (
     Track,
     UnheardMs,
     Vad,
+    complete_formats,
     load_recognizer,
     parse_channels,
     parse_formats,
@@ -35,11 +40,11 @@ from asr.cli.options import (
 from asr.errors import AsrError
 
 if TYPE_CHECKING:
+    from asr.formats import Writer
     from asr.jobs.inputs import Input
     from asr.jobs.worker import Settings
 
-JobsOption = typer.Option("--jobs", "-j", min=1, max=1024, help="Processes. Default: what the files are worth.")
-ReportOption = typer.Option("--report", help="Write what failed, and totals, here as JSON. Default: in --output-dir.")
+FILES = "Many files"
 
 
 def transcribe(
@@ -47,57 +52,121 @@ def transcribe(
         list[str] | None,
         typer.Argument(metavar="INPUT...", help="Sound or video files, folders, patterns, manifests; - is a pipe."),
     ] = None,
-    listed: Annotated[
-        str | None, typer.Option("--list", help="Read more inputs from this file, a line each; - is standard input.")
+    format: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="NAME",
+            help="txt, json, jsonl, srt, vtt, ctm, tsv; for files several: txt,srt.",
+            autocompletion=complete_formats,
+        ),
+    ] = "txt",
+    timestamps: Annotated[
+        bool,
+        typer.Option("--timestamps", help="Begin each line of text with its times: \\[00:01.2 --> 00:04.8]."),
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write here instead of standard output.")
     ] = None,
-    model: Model = "en",
-    chunk_ms: ChunkMs = 640,
-    look_ahead_ms: LookAheadMs = 0,
+    model: Model = MODEL,
+    listed: Annotated[
+        str | None,
+        typer.Option(
+            "--list",
+            metavar="FILE",
+            help="Read more inputs from here, a line each; - is standard input.",
+            rich_help_panel=FILES,
+        ),
+    ] = None,
+    output_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--output-dir",
+            "-d",
+            metavar="DIR",
+            help="A file for each input in this folder, tree kept.",
+            rich_help_panel=FILES,
+        ),
+    ] = None,
+    beside: Annotated[
+        bool, typer.Option("--beside", help="A file for each input, beside it.", rich_help_panel=FILES)
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Pass over inputs whose files are there already.", rich_help_panel=FILES)
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace files that are there already.", rich_help_panel=FILES)
+    ] = False,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FILE",
+            help="Write what failed, and totals, here as JSON. Default: in --output-dir.",
+            rich_help_panel=FILES,
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            "-j",
+            metavar="N",
+            min=1,
+            max=1024,
+            help="Processes. Default: what the files are worth.",
+            rich_help_panel=FILES,
+        ),
+    ] = None,
+    engine: Annotated[
+        Engine, typer.Option("--engine", help="This machine, or a Ray cluster.", rich_help_panel=FILES)
+    ] = Engine.local,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            "--address",
+            metavar="HOST:PORT",
+            help="Of the Ray cluster. Default: RAY_ADDRESS, or this machine.",
+            rich_help_panel=FILES,
+        ),
+    ] = None,
+    chunk_ms: ChunkMs = TRANSCRIBE.chunk_ms,
+    look_ahead_ms: LookAheadMs = TRANSCRIBE.look_ahead_ms,
     second_pass: SecondPass = Switch.on,
-    pause_ms: PauseMs = 1200,
-    unheard_ms: UnheardMs = 5000,
-    longest_s: LongestS = 30,
-    vad: Vad = False,
+    pause_ms: PauseMs = TRANSCRIBE.pause_ms,
+    unheard_ms: UnheardMs = TRANSCRIBE.unheard_ms,
+    longest_s: LongestS = TRANSCRIBE.longest_s,
+    vad: Vad = TRANSCRIBE.vad,
     channels: Annotated[
         str,
         typer.Option(
-            "--channels", help="mix them, or decode each as a speaker: separate. With --raw: how many, 2 or 2,separate."
+            "--channels",
+            metavar="HOW",
+            help="mix them, or decode each as a speaker: separate. With --raw: how many, 2 or 2,separate.",
+            rich_help_panel=SOUND,
         ),
     ] = "mix",
     track: Track = None,
     raw: Raw = None,
     rate: Rate = None,
-    format: Annotated[
-        str, typer.Option("--format", "-f", help="txt, json, jsonl, srt, vtt, ctm, tsv; for files several: txt,srt.")
-    ] = "txt",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Write here instead of standard output.")
-    ] = None,
-    output_dir: Annotated[
-        Path | None, typer.Option("--output-dir", "-d", help="A file for each input in this folder, tree kept.")
-    ] = None,
-    beside: Annotated[bool, typer.Option("--beside", help="A file for each input, beside it.")] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Pass over inputs whose files are there already.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that are there already.")] = False,
-    report: Annotated[Path | None, ReportOption] = None,
-    jobs: Annotated[int | None, JobsOption] = None,
-    engine: Annotated[Engine, typer.Option("--engine", help="This machine, or a Ray cluster.")] = Engine.local,
-    address: Annotated[
-        str | None, typer.Option("--address", help="Of the Ray cluster. Default: RAY_ADDRESS, or this machine.")
-    ] = None,
-    device: Device = "cpu",
+    device: Device = DEVICE,
     threads: Threads = None,
 ) -> None:
     """Transcribe sound files of any format: text on standard output, or files for each input.
 
-    Exit status 0: all done; 1: some inputs failed, the others are done; 2: wrong usage, or no input gave any words.
+    $ asr transcribe lecture.mp4 --timestamps
+    $ asr transcribe calls/ --output-dir texts --format txt,srt
+
+    Exit status: 0 all done; 1 some inputs failed, the others are done; 2 wrong
+    usage, or no input gave any words.
     """
-    from asr.formats import FORMATS
+    from asr.formats import FORMATS, open_writer
 
     formats = parse_formats(format, FORMATS)
     separate, count = parse_channels(channels)
     headless = raw_format(raw, rate, count)
-    _check_usage(files, listed, formats, output, output_dir, beside, resume or overwrite)
+    _check_usage(files, listed, formats, output, output_dir, beside, resume or overwrite, timestamps)
     from asr.jobs.inputs import find_inputs
 
     inputs = find_inputs(files or [], listed)
@@ -126,7 +195,8 @@ def transcribe(
         )
     else:
         with _open_output(output) as out:
-            status = _to_stream(inputs, formats[0], out, settings, jobs, engine, address, report)
+            writer = open_writer(formats[0], out, len(inputs), timestamps)
+            status = _to_stream(inputs, writer, settings, jobs, engine, address, report)
     raise typer.Exit(status)
 
 
@@ -138,6 +208,7 @@ def _check_usage(
     output_dir: Path | None,
     beside: bool,
     keeps_or_replaces: bool,
+    timestamps: bool,
 ) -> None:
     if not files and listed is None:
         raise typer.BadParameter("nothing to transcribe: give an INPUT (FILE, folder, pattern, manifest) or --list")
@@ -145,6 +216,8 @@ def _check_usage(
         raise typer.BadParameter("standard input is either a list or sound: leave --list - or the input - out")
     if output_dir is not None and beside:
         raise typer.BadParameter("--output-dir and --beside exclude each other: files lie in one place")
+    if timestamps and list(formats) != ["txt"]:
+        raise typer.BadParameter("--timestamps is for txt: the other formats have times already")
     if output_dir is None and not beside:
         if len(formats) > 1:
             raise typer.BadParameter("several formats need files to go to: add --output-dir DIR or --beside")
@@ -152,26 +225,26 @@ def _check_usage(
             raise typer.BadParameter("--resume and --overwrite are about files: add --output-dir DIR or --beside")
     elif output is not None:
         raise typer.BadParameter("--output is one file for all: leave it out, or --output-dir and --beside")
+    elif timestamps:
+        raise typer.BadParameter(
+            "--timestamps is for one text stream: for files with times choose --format tsv, srt, vtt"
+        )
 
 
 def _to_stream(
     inputs: Sequence[Input],
-    format: str,
-    out: TextIO,
+    writer: Writer,
     settings: Settings,
     jobs: int | None,
     engine: Engine,
     address: str | None,
     report: Path | None,
 ) -> int:
-    """Everything into one text stream; the exit status.
+    """Everything to one writer; the exit status.
 
     Raises:
         AsrError: the only input cannot be read.
     """
-    from asr.formats import open_writer
-
-    writer = open_writer(format, out, len(inputs))
     if len(inputs) == 1 and engine is Engine.local and inputs[0].error is None and report is None:
         recognizer = load_recognizer(settings.model, settings.device, settings.threads)
         from asr.cli.single import transcribe_one

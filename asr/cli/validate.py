@@ -28,13 +28,19 @@ def validate_data(
     ] = None,
     test: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option(metavar="MANIFEST", help="A test manifest, for speakers and audio that train must not have."),
+        typer.Option(
+            "--test", metavar="MANIFEST", help="A test manifest, for speakers and audio that train must not have."
+        ),
     ] = None,
     json_output: Annotated[bool, typer.Option("--json", help="Every finding as JSON instead of the table.")] = False,
 ) -> None:
     """Check recordings before you train on them: audio, texts, durations, duplicates, speakers in train and test.
 
-    The status is 1 when something is wrong. Every file is decoded, which takes minutes for a hundred hours.
+    $ asr validate-data configs/tiny.yaml
+    $ asr validate-data configs/tiny.yaml --set 'data.train=\\[mine.jsonl]'
+
+    Exit status: 1 when something is wrong. Every file is decoded, which takes
+    minutes for a hundred hours.
     """
     import json
 

@@ -17,13 +17,14 @@ FORMATS = ("txt", "json", "jsonl", "srt", "vtt", "ctm", "tsv")
 __all__ = ["FORMATS", "Writer", "open_writer", "render"]
 
 
-def open_writer(name: str, out: TextIO, inputs: int) -> Writer:
+def open_writer(name: str, out: TextIO, inputs: int, timestamps: bool = False) -> Writer:
     """The writer of a format (one of `FORMATS`), for that many inputs in one text stream.
 
-    Subtitles have no way to say where the next input begins: they are for one.
+    Subtitles have no way to say where the next input begins: they are for one. `timestamps`: lines of text begin with
+    their times; the other formats have times anyway.
     """
     if name == "txt":
-        return TextWriter(out, headings=inputs > 1)
+        return TextWriter(out, inputs > 1, timestamps)
     others = {
         "json": JsonWriter,
         "jsonl": JsonLinesWriter,

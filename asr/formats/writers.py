@@ -29,10 +29,13 @@ class Writer(ABC):
 
 
 class TextWriter(Writer):
-    """A line for each final; with several inputs, each under a heading."""
+    """A line for each final; with several inputs, each under a heading.
 
-    def __init__(self, out: TextIO, headings: bool) -> None:
-        self.out, self.headings, self.first = out, headings, True
+    With `timestamps`, a line begins with its start and end as Whisper's tools print them: `[00:01.2 --> 00:04.8] Yes.`
+    """
+
+    def __init__(self, out: TextIO, headings: bool, timestamps: bool = False) -> None:
+        self.out, self.headings, self.timestamps, self.first = out, headings, timestamps, True
 
     def begin(self, name: str) -> None:
         if self.headings:
@@ -41,7 +44,8 @@ class TextWriter(Writer):
 
     def event(self, event: Event, channel: int | None = None) -> None:
         if isinstance(event, Final):
-            print(channel_prefix(channel) + one_line(event.text), file=self.out, flush=True)
+            times = f"[{_clock(event.start)} --> {_clock(event.end)}] " if self.timestamps else ""
+            print(times + channel_prefix(channel) + one_line(event.text), file=self.out, flush=True)
 
 
 class JsonLinesWriter(Writer):
@@ -93,6 +97,13 @@ def channel_prefix(channel: int | None) -> str:
 def one_line(text: str, space: str = " ") -> str:
     """A text without line breaks, and with `space` wherever it had white space."""
     return space.join(text.split())
+
+
+def _clock(seconds: float) -> str:
+    """Minutes, seconds and tenths, from an hour on with hours: 00:42.5, 01:02:03.4."""
+    minutes, tenths = divmod(round(10 * seconds), 600)
+    hours, minutes = divmod(minutes, 60)
+    return (f"{hours:02d}:" if hours else "") + f"{minutes:02d}:{tenths // 10:02d}.{tenths % 10}"
 
 
 def _json(value: dict | list, out: TextIO, indent: int | None = None) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 # What is taken for sound in a folder. A file that is named, matched or listed is read whatever its name.
 _MEDIA = """
 3g2 3gp aac ac3 adts aif aifc aiff alac amr ape asf au avi awb caf dsf dts eac3 flac flv gsm m2ts m4a m4b m4r m4v
-mka mkv mov mp2 mp3 mp4 mpc mpeg mpg mts mxf oga ogg ogv opus qcp ra rm snd sox spx tak ts tta voc vob w64 wav wave
+mka mkv mov mp2 mp3 mp4 mpc mpeg mpg mts mxf oga ogg ogv opus qcp ra rm snd sox sph spx tak ts tta voc vob w64 wav wave
 weba webm wma wmv wv
 """
 MEDIA = frozenset(_MEDIA.split())

@@ -117,8 +117,9 @@ class VisionTransformer(nn.Module):
         self.dropout = nn.Dropout(c.dropout)
         self.norm = nn.LayerNorm(c.d_model, EPSILON)
         self.head = Head(c.d_model, c.classes, c.hidden)
-        self.apply(_initialise)
-        nn.init.normal_(self.token, std=0.02)
+        if not self.token.is_meta:  # drawing numbers on "meta" would import a compiler, for seconds
+            self.apply(_initialise)
+            nn.init.normal_(self.token, std=0.02)
 
     def embed(self, images: Tensor) -> Tensor:
         """Pictures -> the blocks' input `(batch, 1 + rows * columns, d_model)`, the class token first.

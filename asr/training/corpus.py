@@ -1,16 +1,13 @@
-"""What the scripts that prepare corpora share: entries -> manifests (JSON lines), loose audio or packed in a tar."""
+"""Corpora as they are prepared: entries -> manifests (JSON lines), loose audio or packed in a tar."""
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import io
 import json
 import math
-import sys
 import tarfile
 from collections import Counter
-from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +18,6 @@ from asr.audio.files import read_audio
 from asr.errors import AsrError, ManifestError
 from asr.files import replacing, write_whole
 
-AUDIO = {".wav", ".flac", ".mp3", ".ogg", ".opus", ".m4a", ".aac", ".wma", ".webm", ".mp4", ".aiff", ".aif", ".sph"}
 RATE = 16000  # hertz, of parts that are cut out for a tar
 
 
@@ -175,47 +171,3 @@ def _cut(entry: Entry) -> bytes:
     flac = io.BytesIO()
     soundfile.write(flac, samples[begin : begin + round(entry.duration * RATE)], RATE, format="FLAC")
     return flac.getvalue()
-
-
-def command(
-    about: str, prepare: Callable[[argparse.Namespace], Iterable[Corpus]], options: Callable | None = None
-) -> int:
-    """A script's main: its options, its corpora measured and written, one line for each; returns the exit status.
-
-    Args:
-        about: what the script is for.
-        prepare: options -> corpora.
-        options: adds more options to a parser; with `--dev` among them, a part is split off.
-    """
-    parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("source", type=Path, metavar="SOURCE", help="where the corpus is")
-    parser.add_argument("target", type=Path, metavar="OUTDIR", help="where the manifests go")
-    parser.add_argument("--tar", action="store_true", help="pack the audio into a tar beside each manifest")
-    if options:
-        options(parser)
-    given = parser.parse_args()
-    try:
-        if not given.source.exists():
-            raise ManifestError(f"{given.source}: is not there")
-        for corpus in prepare(given):
-            measure(corpus)
-            for part in split_off(corpus, getattr(given, "dev", 0.0)):
-                print(write(part, given.target, tar=given.tar), flush=True)
-    except (AsrError, OSError) as error:
-        reason = f"{error.filename}: {error.strerror}" if getattr(error, "filename", None) else error
-        print(f"{Path(sys.argv[0]).stem}: {reason}", file=sys.stderr)
-        return 2
-    return 0
-
-
-def dev_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--dev", type=_share, default=0.0, metavar="SHARE", help="share of the utterances that go to dev.jsonl instead"
-    )
-
-
-def _share(text: str) -> float:
-    share = float(text)
-    if not 0 <= share < 1:
-        raise argparse.ArgumentTypeError("must be at least 0 and below 1")
-    return share

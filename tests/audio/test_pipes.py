@@ -70,3 +70,9 @@ def test_nothing_from_a_pipe():
 def test_a_file_object_that_cannot_seek():
     for name in ("wav s16", "m4a"):
         check_sound(read_audio(Pipe(FORMATS[name](SECONDS))), slack=0.03)
+
+
+@pytest.mark.parametrize(("form", "subtype"), [("WAV", "PCM_U8"), ("WAV", "PCM_24"), ("WAVEX", "PCM_16")])
+def test_a_piped_wav_ends_where_its_header_says(form: str, subtype: str):
+    data = with_soundfile(np.stack([SOUND] * 2, 1), form, subtype)
+    check_sound(read_audio(Pipe(data + b"LIST\x00\x10\x00\x00" + 4096 * b"\x55")))

@@ -13,9 +13,9 @@ import pytest
 import soundfile
 
 from asr.audio.microphone import Statistics
-from asr.cli.live import _listen
 from asr.evaluation.wer import error_rate
 from asr.events import Endpoint, Final, Word
+from asr.recognition.session import listen
 from tests.cli.runner import asr
 from tests.recordings import SAMPLE
 from tests.sound_server import SoundServer, guarded
@@ -227,7 +227,7 @@ def test_the_clock_goes_on_where_sound_was_lost():
     stream = SimpleNamespace(accept=lambda block, rate: events, finish=list, seconds=4.0)
     shown, times = [], []
     view = SimpleNamespace(event=shown.append, progress=lambda level, lag, seconds: times.append(seconds))
-    _listen(Lossy(), stream, view, None, None)
+    listen(Lossy(), stream, view)
     assert shown == [Final("go", 0.4, 11.6, (Word("go", 11.0, 11.5, 0.9),)), Endpoint(18.5, "pause")]
     assert times == [19.0]
 

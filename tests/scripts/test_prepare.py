@@ -1,4 +1,4 @@
-"""Scripts that prepare corpora: folders of known shapes become manifests that can be trained on."""
+"""scripts/corpora/prepare.py: corpora of known shapes become manifests that can be trained on."""
 
 import gzip
 import json
@@ -12,17 +12,17 @@ import soundfile
 
 from asr.manifest import Manifest
 
-SCRIPTS = Path(__file__).parents[2] / "scripts" / "corpora"
+SCRIPT = Path(__file__).parents[2] / "scripts" / "corpora" / "prepare.py"
 
 
 @pytest.fixture
 def prepare(monkeypatch, capsys):
-    """`prepare("folder", ...)` runs scripts/corpora/prepare_folder.py: its status and what it says."""
+    """`prepare("folder", ...)` runs the script with these arguments: its status and what it says."""
 
-    def run(name: str, *arguments: object) -> tuple[int, str]:
-        monkeypatch.setattr(sys, "argv", [f"prepare_{name}.py", *map(str, arguments)])
+    def run(*arguments: object) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", [str(SCRIPT), *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
-            runpy.run_path(str(SCRIPTS / f"prepare_{name}.py"), run_name="__main__")
+            runpy.run_path(str(SCRIPT), run_name="__main__")
         said = capsys.readouterr()
         return ended.value.code, said.out + said.err
 
@@ -124,7 +124,7 @@ def test_what_is_not_there_or_empty_is_said_in_one_line(prepare, tmp_path, name)
     for source in (tmp_path / "none", tmp_path):
         status, said = prepare(name, source, tmp_path / "out")
         assert status == 2
-        assert said.startswith(f"prepare_{name}: ")
+        assert said.startswith(f"prepare {name}: ")
         assert said.count("\n") == 1
 
 
