@@ -15,6 +15,7 @@ import re
 import sys
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
@@ -30,18 +31,34 @@ OPTIONS = StreamOptions(partials="decoder", endpoint=EndpointRules(pause=0.8), v
 COLUMNS = 80
 
 
+class Page:
+    """Stands in for the terminal's rows: what settles goes to a console, the rest is kept."""
+
+    def __init__(self, console: Console) -> None:
+        self.console, self.width, self.height, self.rows = console, console.width, console.height, []
+
+    def show(self, rows: list[Text]) -> None:
+        self.rows = rows
+
+    def settle(self, line: Text, rows: list[Text]) -> None:
+        self.console.print(line)
+        self.show(rows)
+
+
 def watch(recording: str, second: float, console: Console) -> None:
     """Prints what stands on the terminal of `asr live --input recording` when `second` seconds have been heard."""
     stream = Recognizer.load().stream(OPTIONS)
     with Playback(recording, realtime=False) as source:
-        display = LiveDisplay(source.name, console)
+        page = Page(console)
+        display = LiveDisplay(page)
+        display.begin(source.name, "")
         for block in source:
             for event in stream.accept(block, source.sample_rate):
                 display.event(event)
-            display.progress(source.level, source.statistics.lag, stream.seconds)
+            display.progress(source.level, source.statistics.lag, stream.seconds, float(np.abs(block).max()))
             if stream.seconds >= second:
                 break
-    console.print(display)
+    console.print(Text("\n").join(page.rows))
 
 
 def without_web_fonts(svg: str) -> str:

@@ -44,7 +44,9 @@ from asr.errors import AsrError
 if TYPE_CHECKING:
     from asr.audio.microphone import Microphone, Statistics
     from asr.audio.playback import Playback
+    from asr.cli.display import LiveDisplay
     from asr.events import Event
+    from asr.formats.writers import Writer
     from asr.recognition.session import Source, View
 
 RECORDING = "A recording in the microphone's place"  # options of it, in the help
@@ -134,20 +136,21 @@ def live(
     if input is None and (headless is not None or track is not None):
         raise typer.BadParameter("--raw and --track are about a recording: name it with --input, or - for a pipe")
     refuse_overwriting(output, [] if input is None else [input])
-    from asr.audio.microphone import Microphone
-    from asr.audio.playback import Playback
-    from asr.audio.recording import Recorder, check_new
-
-    if save_audio is not None:
-        check_new(save_audio)
     with ExitStack() as resources:
+        view = resources.enter_context(_open_view(format))
+        from asr.audio.microphone import Microphone
+        from asr.audio.playback import Playback
+        from asr.audio.recording import Recorder, check_new
+
+        if save_audio is not None:
+            check_new(save_audio)
         notes = None if output is None else resources.enter_context(_open_notes(output))
         source: Playback | Microphone
         if input is not None:
             source = Playback(input, realtime, track, headless)
         else:
             resources.enter_context(_quiet_libraries())
-            source = Microphone(input_device, warn=lambda line: view.tell(line))
+            source = Microphone(input_device, warn=view.warn)
         from asr.recognition.endpoint import EndpointRules
         from asr.recognition.session import listen  # slow to import: after what can be wrong
         from asr.recognition.stream import StreamOptions
@@ -163,9 +166,12 @@ def live(
         )
         resources.enter_context(source)
         recorder = None if save_audio is None else resources.enter_context(Recorder(save_audio, source.sample_rate))
-        view = resources.enter_context(_open_view(format, source))
         resources.enter_context(_signals_stop(source))
         stream = recognizer.stream(options, view.tell)
+        spoken = (
+            "" if input is not None else f"listening to {source.name} at {source.sample_rate} Hz: speak; Ctrl-C ends"
+        )
+        view.begin(source.name, spoken)
         heard = listen(source, stream, view if notes is None else _Noted(view, notes), recorder)
         if isinstance(source, Playback) and source.warning:
             view.tell(source.warning)
@@ -216,46 +222,56 @@ class _Noted:
 class _PlainView:
     """Events to standard output in one of the formats, troubles to standard error."""
 
-    def __init__(self, format: str, name: str) -> None:
-        from asr.formats import open_writer
-
-        self._writer = open_writer(format, sys.stdout, 1)
-        self._writer.begin(name)
+    def __init__(self, format: str) -> None:
+        self._format = format
+        self._writer: Writer | None = None
 
     def __enter__(self) -> _PlainView:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._writer.end()
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.end()
+            self._writer.close()
+
+    def begin(self, name: str, line: str) -> None:
+        from asr.formats import open_writer
+
+        self._writer = open_writer(self._format, sys.stdout, 1)
+        self._writer.begin(name)
+        if line:
+            tell(line)
 
     def event(self, event: Event) -> None:
         self._writer.event(event)
 
-    def progress(self, level: float, lag: float, seconds: float) -> None:
+    def progress(self, level: float, lag: float, seconds: float, peak: float) -> None:
         """Nothing: only the display shows it."""
 
-    def tell(self, line: str) -> None:
+    def warn(self, line: str) -> None:
         tell(line)
+
+    tell = warn
 
 
 @contextmanager
-def _open_view(format: LiveFormat, source: Source) -> Iterator[View]:
+def _open_view(format: LiveFormat) -> Iterator[_PlainView | LiveDisplay]:
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")
     if format is LiveFormat.auto and sys.stdout.isatty() and os.environ.get("TERM") not in ("dumb", "unknown"):
         from rich.console import Console
 
-        from asr.cli.display import LiveDisplay
+        console = Console(markup=False, highlight=False, emoji=False)
+        if not console.legacy_windows:
+            from asr.cli.display import LiveDisplay
+            from asr.cli.region import Region
 
-        with LiveDisplay(source.name, Console(markup=False, highlight=False, emoji=False)) as display:
-            yield display
-        return
-    from asr.audio.playback import Playback
-
-    if not isinstance(source, Playback):
-        tell(f"listening to {source.name} at {source.sample_rate} Hz; Ctrl-C ends")
-    with _PlainView("txt" if format is LiveFormat.auto else format.value, source.name) as view:
+            with Region(console) as region:
+                display = LiveDisplay(region)
+                display.begin("", "loading")
+                yield display
+            return
+    with _PlainView("txt" if format is LiveFormat.auto else format.value) as view:
         yield view
 
 

@@ -67,15 +67,16 @@ class PartialHypothesis(Protocol):
 
 
 class CtcPartial:
-    """Greedy CTC, for a machine that is too slow for the decoder: all words are stable but the last.
+    """Greedy CTC, for a machine that is too slow for the decoder. None of its words are stable: the final is not CTC's.
 
     Args:
         model: the model.
         before: what has been written of the utterance already.
+        stable: the prefix of it that will not change.
     """
 
-    def __init__(self, model: SpeechModel, before: str = "") -> None:
-        self.model, self.before, self.text, self.stable = model, before, before, ""
+    def __init__(self, model: SpeechModel, before: str = "", stable: str = "") -> None:
+        self.model, self.before, self.text, self.stable = model, before, before, stable
         self.pieces: list[int] = []
         self._log_probs: list[Tensor] = []
 
@@ -83,7 +84,6 @@ class CtcPartial:
         self._log_probs.append(log_probs)
         heard = self.model.tokenizer.decode(ctc_greedy(torch.cat(self._log_probs)))
         self.text = f"{self.before} {heard}".strip()
-        self.stable = self.text.rpartition(" ")[0]
 
     def revise(self, memory: Tensor, at: int) -> None:
         """Greedy CTC reads no memory."""

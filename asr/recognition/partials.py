@@ -77,7 +77,7 @@ class Partials:
         """Greedy CTC from now on, after what the decoder has written of the open utterance."""
         self._decoder, self._revision = False, None
         if self._hypothesis is not None:
-            self._hypothesis = CtcPartial(self.model, self._hypothesis.text)
+            self._hypothesis = CtcPartial(self.model, self._hypothesis.text, self._hypothesis.stable)
 
     def forget(self) -> None:
         """Lets go of what no utterance will need."""

@@ -38,7 +38,7 @@ class View(Protocol):
     """Where the events go, and what else there is to say."""
 
     def event(self, event: Event) -> None: ...
-    def progress(self, level: float, lag: float, seconds: float) -> None: ...
+    def progress(self, level: float, lag: float, seconds: float, peak: float) -> None: ...
     def tell(self, line: str) -> None: ...
 
 
@@ -79,7 +79,8 @@ def listen(source: Source, stream: Stream, view: View, keeper: Keeper | None = N
                     view.tell(f"{error}; listening goes on without it")
                     keeper = None
             deliver(stream.accept(block, source.sample_rate))
-            view.progress(source.level, source.statistics.lag, clock(stream.seconds))
+            peak = float(np.abs(block).max(initial=0))
+            view.progress(source.level, source.statistics.lag, clock(stream.seconds), peak)
     except AudioError as error:
         failure = error
     deliver(stream.finish())

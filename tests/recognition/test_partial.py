@@ -200,6 +200,4 @@ def test_ctc_partials_for_slow_machines(recognizer):
     stream = recognizer.stream(StreamOptions(partials="ctc", second_pass=False))
     partials = [e for e in stream.accept(read_audio(SAMPLE)[: 16000 * 4], 16000) if isinstance(e, Partial)]
     assert partials
-    for before, after in itertools.pairwise(partials):
-        assert after.stable.startswith(before.stable)
-        assert after.text.startswith(before.stable)
+    assert {partial.stable for partial in partials} == {""}, "greedy CTC is never shown as settled"
