@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asr.errors import ConfigError, ManifestError
+from asr.manifest import Utterance
 from asr.training.augment import augment_samples, perturb_speed
 from asr.training.config import AugmentConfig
 from asr.training.data import Batch
@@ -24,8 +25,8 @@ def batch_of(*texts: str, targets: list[list[int]] | None = None, tail: int = 40
         row[: len(sound)] = sound
     targets = torch.tensor(targets or [[1]] * len(sounds))
     lengths = torch.tensor([targets.shape[1]] * len(sounds))
-    names = tuple(texts)
-    return Batch(samples, sounding + tail, sounding, targets, lengths, torch.arange(len(sounds)), names, (), 0, 0)
+    utterances = tuple(Utterance("", len(sound) / RATE, text) for text, sound in zip(texts, sounds, strict=True))
+    return Batch(samples, sounding + tail, sounding, targets, lengths, utterances, (), 0, 0)
 
 
 @pytest.fixture
@@ -158,7 +159,7 @@ def test_speed_scales_what_sounds_and_keeps_the_tail(factor):
 def test_speed_moves_the_pitch():
     tone = torch.sin(2 * torch.pi * 440 * torch.arange(RATE) / RATE)[None] * 0.5
     length = torch.tensor([RATE])
-    batch = Batch(tone, length, length, torch.tensor([[1]]), torch.tensor([1]), torch.zeros(1), ("a",), (), 0, 0)
+    batch = Batch(tone, length, length, torch.tensor([[1]]), torch.tensor([1]), (Utterance("", 1.0, "a"),), (), 0, 0)
     faster = perturb_speed(batch, AugmentConfig(speed=(1.1,)), HOP).samples[0]
     loudest = torch.fft.rfft(faster).abs().argmax() * RATE / len(faster)
     assert abs(float(loudest) - 484) < 2
