@@ -102,7 +102,7 @@ def find_inputs(arguments: Iterable[str], listed: str | None = None) -> list[Inp
     """
     found = [item for name in arguments for item in _expand(name)]
     if listed is not None:
-        found += [item for name in _read_list(listed) for item in _expand(name, walk_matches=False)]
+        found += [item for name in _read_list(listed) for item in _expand(name, listed=True)]
     return found
 
 
@@ -132,13 +132,15 @@ def _split_list(data: bytes, path: str) -> list[bytes]:
     return data.split(b"\0")
 
 
-def _expand(name: str, walk_matches: bool = True) -> Iterator[Input]:
+def _expand(name: str, listed: bool = False) -> Iterator[Input]:
     try:
         is_folder, is_file = os.path.isdir(name), os.path.isfile(name)
     except ValueError:  # a NUL in the name: opening it tells
         is_folder = is_file = False
     if name == STANDARD_INPUT:
         yield Input(name, name, "stdin")
+    elif is_folder and listed and os.path.basename(name.rstrip("/" + os.sep)) in ("", ".", ".."):
+        yield Input(name, name, "sound", error="a list names folders in full, not as . or /")
     elif is_folder:
         yield from _walk(name)
     elif is_file and name.lower().endswith(".jsonl"):
@@ -147,7 +149,7 @@ def _expand(name: str, walk_matches: bool = True) -> Iterator[Input]:
         for match in matches:
             if not os.path.isdir(match):
                 yield _file(match)
-            elif walk_matches:
+            elif not listed:
                 yield from _walk(match)
     else:
         yield _file(name)

@@ -153,3 +153,12 @@ def test_a_manifest_names_parts_of_a_recording(tmp_path):
     assert len(plan(parts, ["txt"], tmp_path)) == 2
     for part, begin in zip(parts, (0, 8000), strict=True):
         np.testing.assert_allclose(read_audio(part.open()), samples[begin : begin + 4000], atol=1e-4)
+
+
+@pytest.mark.parametrize("name", [".", "..", "/", "./", "//"])
+def test_a_list_does_not_walk_what_it_does_not_name_in_full(tree, monkeypatch, name):
+    """What a damaged list is read as must not be the whole machine."""
+    monkeypatch.chdir(tree)
+    (tree / "list").write_text(f"{name}\n")
+    (item,) = find_inputs([], "list")
+    assert item.error == "a list names folders in full, not as . or /"
