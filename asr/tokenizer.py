@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from string import ascii_lowercase
 
 from asr.errors import ModelError
 from asr.files import write_whole
-from asr.text import letter_count, normalise
+from asr.text import TEXT_FORMS, letter_count, text_form
 
 SPACE = "\u2581"  # how SentencePiece writes a space
 
@@ -90,12 +89,12 @@ class CtcTokenizer:
 
     @cached_property
     def _form(self) -> Callable[[str], str]:
-        characters = {c for piece in self.pieces() if piece != "<unk>" for c in piece}
-        letters = {c for c in characters if c.isalpha()}
-        if letters <= set(ascii_lowercase):
-            return normalise
-        capitals = any(c.isupper() for c in letters)
-        return lambda word: "".join(c for c in (word if capitals else word.lower()) if c in characters)
+        alphabet = self.alphabet()
+        name = text_form(alphabet)
+        form = TEXT_FORMS[name]
+        if name == "normalised":
+            return form
+        return lambda word: "".join(character for character in form(word) if character in alphabet)
 
     def decode(self, outputs: Sequence[int]) -> str:
         """The text of CTC outputs (repeats and blanks already taken out)."""
