@@ -30,7 +30,9 @@ BLOCK = 0.02  # s of sound that PortAudio hands over at a time
 QUEUE = 10.0  # s of sound that wait for the recogniser at most
 JOINED = 0.5  # s of waiting sound that are handed over at once at most
 MUTED = 3.0  # s of exact zeros after which a microphone counts as muted
-STALLED = 1.5  # s without a block after which a device counts as gone, though PortAudio has not said so
+WAIT = 0.1  # s that one wait for a block takes at most
+STALLED = 15  # waits in a row without a block after which a device counts as gone, though PortAudio has not said so
+OPENING = 35  # waits more for its first block: wireless ones take seconds
 GAP = 2.0  # s of silence that stand for lost sound at most, so that utterances end there; the clock skips the rest
 TELL_AGAIN = 10.0  # s between two lines about lost sound
 RETRY = 1.0  # s between two attempts to open a device that is gone
@@ -103,6 +105,7 @@ class Microphone:
         self._stream_rate = self.sample_rate
         self._resampler: StreamResampler | None = None
         self._last_block = 0.0  # time.monotonic() of the newest block
+        self._waits = 0  # in a row that brought nothing: a machine that stood still for a while has waited once
         self._zeros = 0.0  # s of exact zeros up to now
         self._gone_since = 0.0
         self._told_muted = self._gone = self._stopped = False
@@ -126,6 +129,7 @@ class Microphone:
             lost, block = self._next()
             while self._troubles:
                 self._warn(self._troubles.popleft())
+            self._waits = self._waits + 1 if block is None else 0
             if block is not None:
                 if self._gone:
                     self._gone = False
@@ -193,10 +197,10 @@ class Microphone:
 
     def _next(self) -> tuple[float, np.ndarray | None]:
         """What is waiting up to the next loss, joined to one block, and the seconds lost before it; None when nothing
-        comes within a tenth of a second."""
+        comes within `WAIT`."""
         with self._arrived:
             if not self._queue:
-                self._arrived.wait(0.1)
+                self._arrived.wait(WAIT)
             lost, blocks, samples = 0.0, [], 0
             while self._queue and samples < JOINED * self._stream_rate and not (blocks and self._queue[0][0]):
                 before, block = self._queue.popleft()
@@ -214,7 +218,7 @@ class Microphone:
             self._warn(f"{self.name} gives nothing but zeros: is it muted, or forbidden to this program?")
 
     def _is_gone(self) -> bool:
-        return not self._stream.active or time.monotonic() - self._last_block > STALLED
+        return not self._stream.active or self._waits >= STALLED
 
     def _tell_gone(self) -> None:
         self._gone, self._gone_since = True, self._last_block
@@ -240,6 +244,7 @@ class Microphone:
 
     def _open(self, device: InputDevice, rates: tuple[int, ...]) -> None:
         """Starts recording at the first of the rates, and with the largest number of channels, that it accepts."""
+        self._waits = -OPENING
         sounddevice = portaudio()
         most = 1 if device.channels >= SERVER_CHANNELS else device.channels
         attempts = [(rate, channels) for rate in rates for channels in dict.fromkeys((most, 2, 1))]
