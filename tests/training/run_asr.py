@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import time
 from pathlib import Path
+
+from tests.cli.runner import Asr
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 SMALL = (  # a model and a run that take seconds
@@ -28,27 +27,21 @@ SMALL = (  # a model and a run that take seconds
 )
 
 
-def command(run: Path, *options: str, settings: tuple[str, ...] = ()) -> list[str]:
+def words(run: Path, *options: str, settings: tuple[str, ...] = ()) -> list[str]:
+    """Of the command line, after `asr`."""
     sets = [part for setting in settings for part in ("--set", setting)]
-    start = [sys.executable, "-m", "asr", "train", str(CONFIGS / "tiny.yaml"), "--run", str(run)]
+    start = ["train", str(CONFIGS / "tiny.yaml"), "--run", str(run)]
     return [*start, "--threads", "1", "--device", "cpu", *options, *sets]
 
 
-def start(run: Path, *options: str, settings: tuple[str, ...] = ()) -> subprocess.Popen:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        command(run, *options, settings=settings),
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-        start_new_session=True,
-    )
+def start(run: Path, *options: str, settings: tuple[str, ...] = ()) -> Asr:
+    return Asr(*words(run, *options, settings=settings))
 
 
 def train(run: Path, *options: str, settings: tuple[str, ...] = ()) -> tuple[int, str]:
     """Status and standard error of a whole run."""
     process = start(run, *options, settings=settings)
-    _, errors = process.communicate(timeout=300)
+    _, errors = process.communicate()
     return process.returncode, errors
 
 
@@ -59,9 +52,9 @@ def logged(run: Path) -> list[dict]:
     return [entry for line in lines if "loss" in (entry := json.loads(line))]
 
 
-def wait_for_step(run: Path, step: int, process: subprocess.Popen, seconds: float = 300) -> None:
+def wait_for_step(run: Path, step: int, process: Asr, seconds: float = 300) -> None:
     until = time.monotonic() + seconds
     while not any(entry["step"] >= step for entry in logged(run)):
-        assert process.poll() is None, process.stderr.read()
+        assert process.poll() is None, process.communicate()
         assert time.monotonic() < until, "the run does not get on"
         time.sleep(0.02)

@@ -9,7 +9,7 @@ import torch
 
 from asr.nn.speech_model import SpeechModel
 from asr.training.team import Team
-from tests.training.run_asr import SMALL, command, logged, train
+from tests.training.run_asr import SMALL, logged, train, words
 from tests.training.words import write_corpus
 
 SETTINGS = (
@@ -24,9 +24,9 @@ SETTINGS = (
 
 def torchrun(run, *options, settings):
     """Status and standard error of a run in two processes."""
-    start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--"]
+    start = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "--", "asr"]
     done = subprocess.run(
-        [*start, *command(run, *options, settings=settings)[2:]],
+        [*start, *words(run, *options, settings=settings)],
         capture_output=True,
         text=True,
         timeout=300,
