@@ -152,8 +152,8 @@ def live(
             resources.enter_context(_quiet_libraries())
             source = Microphone(input_device, warn=view.warn)
         from asr.recognition.endpoint import EndpointRules
+        from asr.recognition.options import StreamOptions
         from asr.recognition.session import listen  # slow to import: after what can be wrong
-        from asr.recognition.stream import StreamOptions
 
         recognizer = load_recognizer(model, device, threads)
         options = StreamOptions(
