@@ -1,5 +1,6 @@
 """The bytes of a sound source: a file, standard input or a file object, opened so that ffmpeg never sees its name."""
 
+import io
 import os
 import select
 import shutil
@@ -186,6 +187,8 @@ def open_bytes(source: Source, resources: ExitStack) -> ByteStream:
     try:
         if source == "-":
             file = _standard_input()
+        elif isinstance(source, io.TextIOBase):
+            raise AudioError(f'{name}: opened as text: open it with mode "rb"')
         elif hasattr(source, "read"):
             file = source
         else:
@@ -199,6 +202,8 @@ def open_bytes(source: Source, resources: ExitStack) -> ByteStream:
             data = ByteStream(spool, resources)
     except OSError as error:
         raise AudioError(f"{name}: cannot be read: {error.strerror or error}") from error
+    except ValueError as error:  # a file object that is closed
+        raise AudioError(f"{name}: cannot be read: {error}") from error
     return data
 
 

@@ -97,7 +97,8 @@ class Recognizer:
             rate: of samples (hertz); default: `sample_rate`.
 
         Raises:
-            AudioError: the source cannot be opened or read, or holds no samples, or `rate` is none that sound has.
+            AudioError: the source cannot be opened or read, or is no sound, or `rate` is none that sound has. An empty
+                array is no error: nothing is said in it.
         """
         from asr.recognition.transcript import Reader
 
@@ -121,7 +122,7 @@ class Recognizer:
         """As `transcribe` of each, but decoded together, which is faster: for some dozens of short recordings.
 
         Raises:
-            AudioError: one of them cannot be opened or read.
+            AudioError: one of them cannot be opened or read, or is no sound.
         """
         from asr.recognition.together import decode_together
         from asr.recognition.transcript import transcribe_recordings
