@@ -118,14 +118,14 @@ class Manifest(Sequence):
             if not len(samples):
                 where = f"begins at {utterance.offset:.2f} s of {length:.2f} s"
                 raise ManifestError(f"{self.path}: its audio {utterance.audio!r} {where}: there is no sound")
-        if trouble := self._trouble(utterance, len(samples) / sample_rate, length, file.warning):
+        if trouble := self._trouble(utterance, len(samples) / sample_rate, length, file.damage):
             warn(f"{self.path}: its audio {utterance.audio!r}: {trouble}")
         return samples
 
     def _trouble(self, utterance: Utterance, seconds: float, length: float, damage: str | None) -> str | None:
         """What is wrong with `seconds` of sound that were read from a recording of a length (seconds)."""
         if damage is not None:
-            return damage.partition(": ")[2]
+            return damage
         if not misstated(seconds, utterance.duration):
             return None
         if utterance.offset is not None:

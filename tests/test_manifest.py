@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 import soundfile
 
+from asr.audio.files import AudioFile
 from asr.errors import ManifestError
 from asr.manifest import Manifest, Utterance
+from tests.audio.makers import film
 
 
 def wav(seconds: float, rate: int = 16000) -> bytes:
@@ -151,6 +153,21 @@ def test_a_byte_order_mark_tells_the_encoding(tmp_path: Path, encoding: str):
     line = json.dumps({"audio_filepath": "a.wav", "duration": 1.0, "text": "é"}, ensure_ascii=False)
     (tmp_path / "set.jsonl").write_bytes(f"{mark}{line}\r\n".encode(encoding))
     assert [u.text for u in Manifest(tmp_path / "set.jsonl")] == ["é"]
+
+
+def test_what_is_odd_about_a_sound_but_no_damage_is_no_trouble(tmp_path: Path):
+    sound = np.sin(np.arange(16000) / 20).astype(np.float32)
+    (tmp_path / "a.mkv").write_bytes(film([[(0.0, sound)]] * 2, "matroska", "pcm_s16le", 1.0))
+    sound[8000] = 1e5
+    soundfile.write(tmp_path / "a.wav", sound, 16000, subtype="FLOAT")
+    manifest = Manifest(write_manifest(tmp_path / "m.jsonl", line("a.mkv"), line("a.wav")))
+    told: list[str] = []
+    for utterance in manifest:
+        with AudioFile(tmp_path / utterance.audio) as file:
+            assert len(list(file.blocks()))
+            assert file.warning is not None
+        manifest.read_audio(utterance, warn=told.append)
+    assert not told
 
 
 def test_text_is_needed_only_on_demand(tmp_path: Path):

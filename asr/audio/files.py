@@ -76,7 +76,7 @@ class AudioFile:
     ):
         self.sample_rate, self.separate = sample_rate, separate
         self.name = source_name(source)
-        self._raw, self._notes = raw, []
+        self._raw, self._notes, self._verdicts = raw, [], []
         self._resources = ExitStack()
         try:
             self._bytes = open_bytes(source, self._resources)
@@ -103,7 +103,13 @@ class AudioFile:
     def warning(self) -> str | None:
         """One line about damage that was met, or what else was odd, None while nothing was; complete once `blocks` has
         ended."""
-        return f"{self.name}: {'; '.join(self._notes)}" if self._notes else None
+        notes = self._notes + self._verdicts
+        return f"{self.name}: {'; '.join(notes)}" if notes else None
+
+    @property
+    def damage(self) -> str | None:
+        """What `warning` says of sound that is missing or could not be decoded, without the name."""
+        return "; ".join(self._verdicts) or None
 
     def close(self) -> None:
         """Close the decoder and whatever was opened here."""
@@ -165,7 +171,7 @@ class AudioFile:
                     yield resampler(nothing, last=True)
                 resampler = StreamResampler(rate, self.sample_rate, nothing.shape[1] if self.separate else 1)
             yield resampler(_with_channels(samples, nothing.shape[1]) if self.separate else samples)
-        self._notes += self._verdict(self._timeline.seconds)
+        self._verdicts = self._verdict(self._timeline.seconds)
         if resampler is not None:
             yield resampler(nothing, last=True)
 
