@@ -181,13 +181,14 @@ def _walk_once(folder: str, refuse: Callable[[OSError], None]) -> Iterator[tuple
     """Each folder from `folder` on with its files, hidden ones left out.
 
     Linked folders come last and each folder comes once: circles end, and a folder keeps its own name rather than a
-    link's.
+    link's. The kernel's folders hold no sound, but links from processes to all of the machine: nothing in them is seen.
     """
     waiting, seen = deque([folder]), set()
+    kernel = {os.stat(path).st_dev for path in ("/proc", "/sys") if os.path.ismount(path)}
     while waiting:
         for parent, folders, files in os.walk(waiting.popleft(), onerror=refuse):
             status = os.stat(parent)
-            if (key := (status.st_dev, status.st_ino)) in seen:
+            if (key := (status.st_dev, status.st_ino)) in seen or status.st_dev in kernel:
                 folders.clear()
                 continue
             seen.add(key)
