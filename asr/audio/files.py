@@ -28,7 +28,19 @@ _DEMUXERS = (
     "tak,truehd,tta,voc,w64,wav,webm,wsd,wtv,wv,xwma"
 )
 # These state their length, or when their last piece is heard; that of the others is guessed from the bit rate.
-_EXACT_LENGTH = {"ape", "asf", "avi", "flac", "matroska,webm", "mov,mp4,m4a,3gp,3g2,mj2", "ogg", "tak", "tta", "wv"}
+_EXACT_LENGTH = {
+    "ape",
+    "asf",
+    "au",
+    "avi",
+    "flac",
+    "matroska,webm",
+    "mov,mp4,m4a,3gp,3g2,mj2",
+    "ogg",
+    "tak",
+    "tta",
+    "wv",
+}
 # Where the sound of these has a gap, something is lost; others leave out what is silent.
 _WITHOUT_GAPS = {"aac", "ac3", "aiff", "flac", "mp3", "ogg", "wav"}
 _LOWEST_BIT_RATE = 200  # bit/s: a claim of so much length that the file would hold less than this is absurd
@@ -236,18 +248,25 @@ class AudioFile:
         Raises:
             AudioError: it gave none because of damage.
         """
+        line = self._loss(seconds)
+        if line is not None and not seconds:
+            raise AudioError(f"{self.name}: {line}")
+        return [] if line is None else [line]
+
+    def _loss(self, seconds: float) -> str | None:
+        """What has been lost of the sound, by what the container says of it."""
         if self._damaged and not seconds:
-            raise AudioError(f"{self.name}: no sound in it can be decoded: the file is damaged, or protected")
+            return "no sound in it can be decoded: the file is damaged, or protected"
         form = self._container.format.name
         exact = form in _EXACT_LENGTH or (form == "mp3" and self._bytes.states_length())
         reached = max(seconds, self._others_end)
         if exact and self._claimed and reached < self._claimed - max(0.25, 0.01 * self._claimed):
-            return [f"damaged or cut off: gave {seconds:.1f} s of the {self._claimed:.1f} s that it claims"]
+            return f"damaged or cut off: gave {seconds:.1f} s of the {self._claimed:.1f} s that it claims"
         if self._end_missing:
-            return [f"cut off, or damaged at its end: gave {seconds:.1f} s"]
+            return f"cut off, or damaged at its end: gave {seconds:.1f} s"
         if self._damaged or (self._timeline.filled and form in _WITHOUT_GAPS):
-            return [f"damaged: gave {seconds:.1f} s, but not all of it could be decoded"]
-        return []
+            return f"damaged: gave {seconds:.1f} s, but not all of it could be decoded"
+        return None
 
     def _open_container(self) -> "av.container.InputContainer":
         import av
