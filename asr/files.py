@@ -87,12 +87,12 @@ def sweep(path: str | Path) -> None:
 
 
 def is_of_kernel(path: str | os.PathLike) -> bool:
-    """Whether a path lies in a file system in which the kernel tells of itself (`/proc`, `/sys`).
-
-    Raises:
-        OSError: there is nothing.
-    """
-    return os.stat(path).st_dev in {os.stat(place).st_dev for place in ("/proc", "/sys") if os.path.ismount(place)}
+    """Whether a path lies in a file system in which the kernel tells of itself (`/proc`, `/sys`)."""
+    try:
+        device = os.stat(path).st_dev
+    except OSError:
+        return False
+    return device in {os.stat(place).st_dev for place in ("/proc", "/sys") if os.path.ismount(place)}
 
 
 def _is_special(path: str | Path) -> bool:

@@ -196,6 +196,8 @@ def test_text_is_needed_only_on_demand(tmp_path: Path):
         (line(duration=-2.5), "line 2: duration is not positive and finite but -2.5"),
         (line(duration=float("nan")), "line 2: duration is not positive"),
         (line(duration=float("inf")), "line 2: duration is not positive"),
+        (line(duration=10**400), "line 2: duration is not positive and finite"),
+        (line(offset=10**400), "line 2: offset is not at least 0 and finite"),
         (line(offset="1"), "line 2: offset is not a number of seconds but '1'"),
         (line(offset=True), "line 2: offset is not a number"),
         (line(offset=-1), "line 2: offset is not at least 0 and finite but -1"),

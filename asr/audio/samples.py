@@ -33,11 +33,7 @@ def check_rate(rate: float) -> None:
     Raises:
         AudioError: it is no number, or not between 1000 and 768000 Hz.
     """
-    try:
-        possible = LOWEST_RATE <= rate <= HIGHEST_RATE and not isinstance(rate, bool)
-    except (TypeError, ValueError):
-        possible = False
-    if not possible:
+    if not is_number(rate) or not LOWEST_RATE <= rate <= HIGHEST_RATE:
         raise AudioError(f"a sample rate of {rate!r} Hz: give one between {LOWEST_RATE} and {HIGHEST_RATE} Hz")
 
 
@@ -57,11 +53,11 @@ def as_array(sound: Samples, channels: Layout | None = None) -> np.ndarray:
     """
     check_kind(sound)
     if hasattr(sound, "is_floating_point"):  # a tensor; torch need not be imported for it
-        sound = sound.detach().cpu()
-        sound = (sound.float() if sound.is_floating_point() else sound).numpy()
+        sound = sound.detach()
+        sound = sound.float() if sound.is_floating_point() else sound
     try:
-        values = np.asarray(sound)
-    except (TypeError, ValueError) as error:
+        values = np.asarray(sound.cpu() if hasattr(sound, "cpu") else sound)
+    except (TypeError, ValueError, NotImplementedError) as error:
         raise AudioError(f"samples that are no array: {error}") from error
     if values.dtype.kind not in "fiu":
         raise AudioError(f"samples of type {values.dtype}: give floats in [-1, 1] or integers")

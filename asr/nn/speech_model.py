@@ -31,10 +31,15 @@ CONFIG, ENCODER, DECODER, CTC_PIECES, DECODER_PIECES = (
 
 
 def model_folder(source: str | Path) -> Path:
-    """The folder of a model, given that folder or the name of a built-in one; ModelError for an empty name."""
+    """The folder of a model, given that folder or the name of a built-in one; ModelError for what cannot be a name."""
     if source == "":
         raise ModelError("the model's name is empty: give a folder, or en, the built-in one")
-    return Path(source) if Path(source).is_dir() else MODELS / str(source)
+    try:
+        return Path(source) if Path(source).is_dir() else MODELS / str(source)
+    except TypeError as error:
+        raise ModelError(f"a model is the name of one or its folder, not {source!r}") from error
+    except OSError as error:
+        raise ModelError(f"no model {source}: {error.strerror}") from error
 
 
 @dataclass(frozen=True)
