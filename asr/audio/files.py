@@ -41,6 +41,8 @@ _EXACT_LENGTH = {
     "tta",
     "wv",
 }
+_LOSSLESS = {"ape", "flac", "tak", "tta", "wv"}  # to the sample, where encoders of others add some
+_SLACK, _LOSSLESS_SLACK = 0.25, 0.02  # s that may be missing of an exact claim, or 1 % of it
 # Where the sound of these has a gap, something is lost; others leave out what is silent.
 _WITHOUT_GAPS = {"aac", "ac3", "aiff", "flac", "mp3", "ogg", "wav"}
 _LOWEST_BIT_RATE = 200  # bit/s: a claim of so much length that the file would hold less than this is absurd
@@ -259,9 +261,10 @@ class AudioFile:
             return "no sound in it can be decoded: the file is damaged, or protected"
         form = self._container.format.name
         exact = form in _EXACT_LENGTH or (form == "mp3" and self._bytes.states_length())
-        reached = max(seconds, self._others_end)
-        if exact and self._claimed and reached < self._claimed - max(0.25, 0.01 * self._claimed):
-            return f"damaged or cut off: gave {seconds:.1f} s of the {self._claimed:.1f} s that it claims"
+        claimed, reached = self._claimed or 0.0, max(seconds, self._others_end)
+        slack = max(_LOSSLESS_SLACK if form in _LOSSLESS else _SLACK, 0.01 * claimed)
+        if (exact and reached < claimed - slack) or (not reached and claimed > _LOSSLESS_SLACK):
+            return f"damaged or cut off: gave {seconds:.1f} s of the {claimed:.1f} s that it claims"
         if self._end_missing:
             return f"cut off, or damaged at its end: gave {seconds:.1f} s"
         if self._damaged or (self._timeline.filled and form in _WITHOUT_GAPS):

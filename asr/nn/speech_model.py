@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from asr.errors import ModelError
 from asr.files import write_whole
 from asr.nn.decoder import AttentionDecoder, DecoderConfig
+from asr.nn.device import usable_device
 from asr.nn.encoder import SUBSAMPLING, EncoderConfig, EncoderOutput, EncoderState, StreamingEncoder, next_window
 from asr.nn.features import SILENCE, FeatureConfig, LogMel, LogMelState, level_gain, scale_frames
 from asr.nn.level import LevelState, follow_level, loud_from
@@ -292,8 +293,9 @@ class SpeechModel(nn.Module):
 
         Raises:
             ModelError: no such model, an unreadable one, or one whose parts do not fit each other.
+            AsrError: this machine has no such device.
         """
-        folder = model_folder(source)
+        device, folder = usable_device(device), model_folder(source)
         try:
             content = read_json(folder / CONFIG)
         except OSError as error:

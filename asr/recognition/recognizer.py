@@ -13,7 +13,6 @@ import torch
 from asr.audio.samples import Samples
 from asr.errors import ConfigError, ModelError
 from asr.events import Final
-from asr.nn.device import usable_device
 from asr.nn.features import FeatureConfig
 from asr.nn.gate import SpeechGate
 from asr.nn.speech_model import SpeechModel
@@ -43,7 +42,6 @@ class Recognizer:
             ModelError: no such model, or an unreadable one.
             AsrError: this machine has no such device, or cannot have so many threads.
         """
-        device = usable_device(device)
         if threads is not None:
             if not isinstance(threads, int) or isinstance(threads, bool) or not 1 <= threads <= MOST_THREADS:
                 raise ConfigError(f"threads: must be a whole number from 1 to {MOST_THREADS}, not {threads!r}")

@@ -78,7 +78,8 @@ def _parse(text: str) -> Any:
 
     try:
         return yaml.load(text, _loader())
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # numbers and dates of any kind, nested without end
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
+        # Besides what is no YAML: numbers and dates that there are not, wrong tags, nesting without end.
         mark = getattr(error, "problem_mark", None)
         line = str(error).splitlines()[0] if mark is None else f"line {mark.line + 1}: {error.problem or 'unreadable'}"
         raise ValueError(line) from error

@@ -68,3 +68,16 @@ def test_a_missing_end_is_told(form: str):
     for share in (0.02, 0.3, 0.6):
         samples, line = read(data[: round(share * len(data))])
         assert line is not None, (share, len(samples) / RATE)
+
+
+def test_a_file_that_claims_sound_and_gives_none_is_refused():
+    data = with_soundfile(SPEECH, "AIFF", "PCM_16", RATE)
+    with pytest.raises(AudioError, match=r"gave 0\.0 s of the 1\.2 s that it claims"):
+        read_audio(io.BytesIO(data.replace(b"SSND", b"none")))
+
+
+def test_the_last_frame_of_a_flac_is_missed():
+    data = with_soundfile(SPEECH, "FLAC", "PCM_16", RATE)
+    samples, line = read(data[:-9] + bytes(9))
+    assert len(samples) > 0.7 * len(SPEECH)
+    assert "that it claims" in line

@@ -59,6 +59,7 @@ def test_models_devices_and_threads(folder):
         refused(AsrError, SpeechModel.load, wrong)
     for wrong in NO_DEVICES:
         refused(AsrError, Recognizer.load, folder, device=wrong)
+        refused(AsrError, SpeechModel.load, folder, wrong)
     for wrong in NO_THREADS:
         refused(ConfigError, Recognizer.load, folder, threads=wrong)
 
