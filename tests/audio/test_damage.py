@@ -81,3 +81,11 @@ def test_the_last_frame_of_a_flac_is_missed():
     samples, line = read(data[:-9] + bytes(9))
     assert len(samples) > 0.7 * len(SPEECH)
     assert "that it claims" in line
+
+
+def test_what_gives_nothing_at_all_is_refused():
+    data = bytearray(FORMATS["FLAC"]())
+    data[100:] = bytes(len(data) - 100)
+    samples, line = read(bytes(data))
+    assert not len(samples)
+    assert line.startswith("sound data: ")
