@@ -86,6 +86,15 @@ def sweep(path: str | Path) -> None:
         leftover.unlink(missing_ok=True)
 
 
+def is_of_kernel(path: str | os.PathLike) -> bool:
+    """Whether a path lies in a file system in which the kernel tells of itself (`/proc`, `/sys`)."""
+    try:
+        device = os.stat(path).st_dev
+    except OSError:
+        return False
+    return device in {os.stat(place).st_dev for place in ("/proc", "/sys") if os.path.ismount(place)}
+
+
 def _is_special(path: str | Path) -> bool:
     """Whether a path is there and neither a file nor a folder: a device or a pipe."""
     try:

@@ -3,8 +3,8 @@
 import errno
 import io
 import json
-import math
 import os
+import sys
 import tarfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ import numpy as np
 
 from asr.audio.files import AudioFile
 from asr.errors import AudioError, ManifestError
-from asr.files import marked_encoding
+from asr.files import is_of_kernel, marked_encoding
 
 SLACK, SLACK_SHARE = 0.1, 0.01  # seconds, and share of its length, by which audio may differ from its manifest
 LONGEST_LINE = 10_000_000  # characters
@@ -118,14 +118,14 @@ class Manifest(Sequence):
             if not len(samples):
                 where = f"begins at {utterance.offset:.2f} s of {length:.2f} s"
                 raise ManifestError(f"{self.path}: its audio {utterance.audio!r} {where}: there is no sound")
-        if trouble := self._trouble(utterance, len(samples) / sample_rate, length, file.warning):
+        if trouble := self._trouble(utterance, len(samples) / sample_rate, length, file.damage):
             warn(f"{self.path}: its audio {utterance.audio!r}: {trouble}")
         return samples
 
     def _trouble(self, utterance: Utterance, seconds: float, length: float, damage: str | None) -> str | None:
         """What is wrong with `seconds` of sound that were read from a recording of a length (seconds)."""
         if damage is not None:
-            return damage.partition(": ")[2]
+            return damage
         if not misstated(seconds, utterance.duration):
             return None
         if utterance.offset is not None:
@@ -161,7 +161,7 @@ def _read_lines(path: Path, require_text: bool) -> list[Utterance]:
 
 def _read_file(path: Path) -> bytes:
     """All of a file; what is none, such as a device, may never end."""
-    if path.exists() and not path.is_file():
+    if path.exists() and (not path.is_file() or is_of_kernel(path)):
         raise OSError(errno.EINVAL, "not a file")
     return path.read_bytes()
 
@@ -181,7 +181,7 @@ def _utterance(line: str, place: str, require_text: bool) -> Utterance:
         raise ManifestError(f"{place}: audio_filepath is not the name of a file but {audio!r}")
     if isinstance(duration, bool) or not isinstance(duration, int | float):
         raise ManifestError(f"{place}: duration is not a number of seconds but {duration!r}")
-    if not 0 < duration < math.inf:
+    if not 0 < duration <= sys.float_info.max:
         raise ManifestError(f"{place}: duration is not positive and finite but {duration!r}")
     if not isinstance(text, str):
         raise ManifestError(f"{place}: text is not a string but {text!r}")
@@ -190,7 +190,7 @@ def _utterance(line: str, place: str, require_text: bool) -> Utterance:
     offset = entry.get("offset")
     if offset is not None and (isinstance(offset, bool) or not isinstance(offset, int | float)):
         raise ManifestError(f"{place}: offset is not a number of seconds but {offset!r}")
-    if offset is not None and not 0 <= offset < math.inf:
+    if offset is not None and not 0 <= offset <= sys.float_info.max:
         raise ManifestError(f"{place}: offset is not at least 0 and finite but {offset!r}")
     extra = {key: value for key, value in entry.items() if key not in (*_KEYS, "offset")}
     return Utterance(audio, float(duration), text, extra, None if offset is None else float(offset))

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 import soundfile
 
+from asr.audio.files import AudioFile
 from asr.errors import ManifestError
 from asr.manifest import Manifest, Utterance
+from tests.audio.makers import film
 
 
 def wav(seconds: float, rate: int = 16000) -> bytes:
@@ -153,6 +155,21 @@ def test_a_byte_order_mark_tells_the_encoding(tmp_path: Path, encoding: str):
     assert [u.text for u in Manifest(tmp_path / "set.jsonl")] == ["é"]
 
 
+def test_what_is_odd_about_a_sound_but_no_damage_is_no_trouble(tmp_path: Path):
+    sound = np.sin(np.arange(16000) / 20).astype(np.float32)
+    (tmp_path / "a.mkv").write_bytes(film([[(0.0, sound)]] * 2, "matroska", "pcm_s16le", 1.0))
+    sound[8000] = 1e5
+    soundfile.write(tmp_path / "a.wav", sound, 16000, subtype="FLOAT")
+    manifest = Manifest(write_manifest(tmp_path / "m.jsonl", line("a.mkv"), line("a.wav")))
+    told: list[str] = []
+    for utterance in manifest:
+        with AudioFile(tmp_path / utterance.audio) as file:
+            assert len(list(file.blocks()))
+            assert file.warning is not None
+        manifest.read_audio(utterance, warn=told.append)
+    assert not told
+
+
 def test_text_is_needed_only_on_demand(tmp_path: Path):
     lines = [line(text=""), line(text=None), {"audio_filepath": "a.wav", "duration": 1}]
     path = write_manifest(tmp_path / "m.jsonl", *lines)
@@ -179,6 +196,8 @@ def test_text_is_needed_only_on_demand(tmp_path: Path):
         (line(duration=-2.5), "line 2: duration is not positive and finite but -2.5"),
         (line(duration=float("nan")), "line 2: duration is not positive"),
         (line(duration=float("inf")), "line 2: duration is not positive"),
+        (line(duration=10**400), "line 2: duration is not positive and finite"),
+        (line(offset=10**400), "line 2: offset is not at least 0 and finite"),
         (line(offset="1"), "line 2: offset is not a number of seconds but '1'"),
         (line(offset=True), "line 2: offset is not a number"),
         (line(offset=-1), "line 2: offset is not at least 0 and finite but -1"),

@@ -1,5 +1,6 @@
 """The bytes of a sound source: a file, standard input or a file object, opened so that ffmpeg never sees its name."""
 
+import io
 import os
 import select
 import shutil
@@ -9,6 +10,7 @@ from contextlib import ExitStack
 from typing import BinaryIO
 
 from asr.errors import AudioError
+from asr.files import is_of_kernel
 
 Source = str | os.PathLike | BinaryIO
 
@@ -16,10 +18,10 @@ _HEAD_BYTES = 16
 _MP4_BOXES = {b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip"}
 _OGG_PAGE_BYTES = 65307  # the largest that a page can be
 _OGG_LAST_PAGE = 4  # flag in the sixth byte of a page
-_PIPED_WAV_BYTES = 0x7FFF0000  # programs that write a WAV into a pipe claim this size or more
+_PIPED_WAV_BYTES, _PIPED_BYTES = 0x7FFF0000, 1 << 62  # what is written into a pipe claims this size or more
 _XING_FRAMES = 1  # flag in an MP3's tag: the number of frames is stated
 _FIRST_FRAME_BYTES = 4096  # of an MP3 in which its tag would be
-_RIFF_SLACK_BYTES = 64  # writers disagree on what the size in the header counts
+_SLACK_BYTES = 64  # writers disagree on what the size in the header counts
 
 
 class ByteStream:
@@ -105,7 +107,7 @@ class ByteStream:
         os.write(self._wake[1], b"\0")
 
     def seekable(self) -> bool:
-        """Whether `seek`, `tell` and `tail` work."""
+        """Whether `seek`, `tell` and `piece` work."""
         return self.size is not None
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
@@ -118,44 +120,54 @@ class ByteStream:
         """The position in bytes."""
         return self._file.tell()
 
-    def tail(self, count: int) -> bytes:
-        """The last `count` bytes, or all if there are fewer; the position is kept."""
+    def piece(self, start: int, count: int) -> bytes:
+        """`count` bytes from `start` on, or as many as there are; the position is kept."""
         position = self.tell()
-        self.seek(max(0, self.size - count))
-        tail = self._file.read(count)
+        self.seek(start)
+        piece = self._file.read(count)
         self.seek(position)
-        return tail
+        return piece
 
     def states_length(self) -> bool:
         """Whether the first frame of an MP3 states how many follow, by the tag of Xing, which LAME writes too."""
         if self.size is None:
             return False
-        position = self.tell()
-        self.seek(0)
-        start = self._file.read(10)
+        start, begin = self.piece(0, 10), 0
         if start.startswith(b"ID3"):
             a, b, c, d = start[6:10]
-            self.seek(10 + (a << 21 | b << 14 | c << 7 | d))
-        else:
-            self.seek(0)
-        frame = self._file.read(_FIRST_FRAME_BYTES)
-        self.seek(position)
+            begin = 10 + (a << 21 | b << 14 | c << 7 | d)
+        frame = self.piece(begin, _FIRST_FRAME_BYTES)
         at = max(frame.find(b"Xing"), frame.find(b"Info"))
         return 0 <= at < len(frame) - 8 and bool(frame[at + 7] & _XING_FRAMES)
 
     def end_missing(self) -> bool:
-        """Whether the framing of a RIFF (WAV, AVI), FORM (AIFF) or Ogg file says that its end is missing."""
+        """Whether the framing of a file says that its end is missing, in formats of which ffmpeg does not tell."""
         if self.size is None:
             return False
-        if self.head.startswith((b"RIFF", b"FORM")):
-            claimed = int.from_bytes(self.head[4:8], "little" if self.head.startswith(b"RIFF") else "big")
-            return self.size + _RIFF_SLACK_BYTES < claimed < _PIPED_WAV_BYTES
         if self.head.startswith(b"OggS"):
-            tail = self.tail(_OGG_PAGE_BYTES)
+            tail = self.piece(max(0, self.size - _OGG_PAGE_BYTES), _OGG_PAGE_BYTES)
             page = tail[tail.rfind(b"OggS") :]
             whole = len(page) > 26 and len(page) >= 27 + page[26] + sum(page[27 : 27 + page[26]])
             return not (whole and page[5] & _OGG_LAST_PAGE)
-        return False
+        claimed = self._framed_size()
+        return claimed is not None and self.size + _SLACK_BYTES < claimed
+
+    def _framed_size(self) -> int | None:
+        """The bytes that the header of a WAV, AVI, AIFF, Wave64 or CAF file says there are; None where it leaves that
+        open, as programs do that write into a pipe."""
+        head = self.head
+        if head.startswith((b"RIFF", b"FORM")):
+            size = int.from_bytes(head[4:8], "little" if head.startswith(b"RIFF") else "big")
+            return size if size < _PIPED_WAV_BYTES else None
+        size = 0
+        if head.startswith(b"riff"):
+            size = int.from_bytes(self.piece(16, 8), "little")
+        elif head.startswith(b"caff"):
+            size, chunk = 8, b""
+            while size < self.size and chunk[:4] != b"data":
+                chunk = self.piece(size, 12)
+                size += 12 + int.from_bytes(chunk[4:], "big")
+        return size if size < _PIPED_BYTES else None
 
 
 def source_name(source: Source) -> str:
@@ -186,6 +198,8 @@ def open_bytes(source: Source, resources: ExitStack) -> ByteStream:
     try:
         if source == "-":
             file = _standard_input()
+        elif isinstance(source, io.TextIOBase):
+            raise AudioError(f'{name}: opened as text: open it with mode "rb"')
         elif hasattr(source, "read"):
             file = source
         else:
@@ -199,6 +213,8 @@ def open_bytes(source: Source, resources: ExitStack) -> ByteStream:
             data = ByteStream(spool, resources)
     except OSError as error:
         raise AudioError(f"{name}: cannot be read: {error.strerror or error}") from error
+    except ValueError as error:  # a file object that is closed
+        raise AudioError(f"{name}: cannot be read: {error}") from error
     return data
 
 
@@ -212,6 +228,8 @@ def _open_file(path: str | os.PathLike, name: str) -> BinaryIO:
     try:
         if os.path.isdir(path):
             raise AudioError(f"{name}: a folder, not a sound file")
+        if is_of_kernel(path):
+            raise AudioError(f"{name}: one of the kernel's files, which hold no sound")
         return open(path, "rb")
     except FileNotFoundError as error:
         advice = "; addresses are not opened: download it first" if "://" in name else ""

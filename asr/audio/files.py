@@ -28,7 +28,21 @@ _DEMUXERS = (
     "tak,truehd,tta,voc,w64,wav,webm,wsd,wtv,wv,xwma"
 )
 # These state their length, or when their last piece is heard; that of the others is guessed from the bit rate.
-_EXACT_LENGTH = {"ape", "asf", "avi", "flac", "matroska,webm", "mov,mp4,m4a,3gp,3g2,mj2", "ogg", "tak", "tta", "wv"}
+_EXACT_LENGTH = {
+    "ape",
+    "asf",
+    "au",
+    "avi",
+    "flac",
+    "matroska,webm",
+    "mov,mp4,m4a,3gp,3g2,mj2",
+    "ogg",
+    "tak",
+    "tta",
+    "wv",
+}
+_LOSSLESS = {"ape", "flac", "tak", "tta", "wv"}  # to the sample, where encoders of others add some
+_SLACK, _LOSSLESS_SLACK = 0.25, 0.02  # s that may be missing of an exact claim, or 1 % of it
 # Where the sound of these has a gap, something is lost; others leave out what is silent.
 _WITHOUT_GAPS = {"aac", "ac3", "aiff", "flac", "mp3", "ogg", "wav"}
 _LOWEST_BIT_RATE = 200  # bit/s: a claim of so much length that the file would hold less than this is absurd
@@ -76,7 +90,7 @@ class AudioFile:
     ):
         self.sample_rate, self.separate = sample_rate, separate
         self.name = source_name(source)
-        self._raw, self._notes = raw, []
+        self._raw, self._notes, self._verdicts = raw, [], []
         self._resources = ExitStack()
         try:
             self._bytes = open_bytes(source, self._resources)
@@ -103,7 +117,13 @@ class AudioFile:
     def warning(self) -> str | None:
         """One line about damage that was met, or what else was odd, None while nothing was; complete once `blocks` has
         ended."""
-        return f"{self.name}: {'; '.join(self._notes)}" if self._notes else None
+        notes = self._notes + self._verdicts
+        return f"{self.name}: {'; '.join(notes)}" if notes else None
+
+    @property
+    def damage(self) -> str | None:
+        """What `warning` says of sound that is missing or could not be decoded, without the name."""
+        return "; ".join(self._verdicts) or None
 
     def close(self) -> None:
         """Close the decoder and whatever was opened here."""
@@ -165,7 +185,7 @@ class AudioFile:
                     yield resampler(nothing, last=True)
                 resampler = StreamResampler(rate, self.sample_rate, nothing.shape[1] if self.separate else 1)
             yield resampler(_with_channels(samples, nothing.shape[1]) if self.separate else samples)
-        self._notes += self._verdict(self._timeline.seconds)
+        self._verdicts = self._verdict(self._timeline.seconds)
         if resampler is not None:
             yield resampler(nothing, last=True)
 
@@ -230,18 +250,26 @@ class AudioFile:
         Raises:
             AudioError: it gave none because of damage.
         """
+        line = self._loss(seconds)
+        if line is not None and not seconds:
+            raise AudioError(f"{self.name}: {line}")
+        return [] if line is None else [line]
+
+    def _loss(self, seconds: float) -> str | None:
+        """What has been lost of the sound, by what the container says of it."""
         if self._damaged and not seconds:
-            raise AudioError(f"{self.name}: no sound in it can be decoded: the file is damaged, or protected")
+            return "no sound in it can be decoded: the file is damaged, or protected"
         form = self._container.format.name
         exact = form in _EXACT_LENGTH or (form == "mp3" and self._bytes.states_length())
-        reached = max(seconds, self._others_end)
-        if exact and self._claimed and reached < self._claimed - max(0.25, 0.01 * self._claimed):
-            return [f"damaged or cut off: gave {seconds:.1f} s of the {self._claimed:.1f} s that it claims"]
+        claimed, reached = self._claimed or 0.0, max(seconds, self._others_end)
+        slack = max(_LOSSLESS_SLACK if form in _LOSSLESS else _SLACK, 0.01 * claimed)
+        if (exact and reached < claimed - slack) or (not reached and claimed > _LOSSLESS_SLACK):
+            return f"damaged or cut off: gave {seconds:.1f} s of the {claimed:.1f} s that it claims"
         if self._end_missing:
-            return [f"cut off, or damaged at its end: gave {seconds:.1f} s"]
+            return f"cut off, or damaged at its end: gave {seconds:.1f} s"
         if self._damaged or (self._timeline.filled and form in _WITHOUT_GAPS):
-            return [f"damaged: gave {seconds:.1f} s, but not all of it could be decoded"]
-        return []
+            return f"damaged: gave {seconds:.1f} s, but not all of it could be decoded"
+        return None
 
     def _open_container(self) -> "av.container.InputContainer":
         import av

@@ -22,10 +22,7 @@ def recorded_rate(data: ByteStream) -> int | None:
     """The rate (hertz) below 48 kHz at which an Ogg Opus file says it was recorded; None for anything else."""
     if not data.seekable() or not data.head.startswith(b"OggS"):
         return None
-    position = data.tell()
-    data.seek(0)
-    page = data.read(_HEAD_BYTES)
-    data.seek(position)
+    page = data.piece(0, _HEAD_BYTES)
     start = page.find(b"OpusHead")
     rate = int.from_bytes(page[start + 12 : start + 16], "little") if start >= 0 else 0
     return rate if rate in (8000, 12000, 16000, 24000) else None

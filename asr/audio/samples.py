@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Set
+from numbers import Real
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -31,11 +33,7 @@ def check_rate(rate: float) -> None:
     Raises:
         AudioError: it is no number, or not between 1000 and 768000 Hz.
     """
-    try:
-        possible = LOWEST_RATE <= rate <= HIGHEST_RATE and not isinstance(rate, bool)
-    except (TypeError, ValueError):
-        possible = False
-    if not possible:
+    if not is_number(rate) or not LOWEST_RATE <= rate <= HIGHEST_RATE:
         raise AudioError(f"a sample rate of {rate!r} Hz: give one between {LOWEST_RATE} and {HIGHEST_RATE} Hz")
 
 
@@ -53,17 +51,13 @@ def as_array(sound: Samples, channels: Layout | None = None) -> np.ndarray:
     Raises:
         AudioError: it is something else, such as bytes, objects or complex numbers, or has other axes.
     """
-    if isinstance(sound, bytes | bytearray | memoryview | str):
-        raise AudioError(
-            f"samples are numbers, not {type(sound).__name__}: np.frombuffer(data, np.int16) makes them of raw PCM, "
-            "io.BytesIO(data) a file of a sound file's bytes"
-        )
-    if hasattr(sound, "detach"):  # a tensor; torch need not be imported for it
-        sound = sound.detach().cpu()
-        sound = (sound.float() if sound.is_floating_point() else sound).numpy()
+    check_kind(sound)
+    if hasattr(sound, "is_floating_point"):  # a tensor; torch need not be imported for it
+        sound = sound.detach()
+        sound = sound.float() if sound.is_floating_point() else sound
     try:
-        values = np.asarray(sound)
-    except (TypeError, ValueError) as error:
+        values = np.asarray(sound.cpu() if hasattr(sound, "cpu") else sound)
+    except (TypeError, ValueError, NotImplementedError) as error:
         raise AudioError(f"samples that are no array: {error}") from error
     if values.dtype.kind not in "fiu":
         raise AudioError(f"samples of type {values.dtype}: give floats in [-1, 1] or integers")
@@ -75,6 +69,29 @@ def as_array(sound: Samples, channels: Layout | None = None) -> np.ndarray:
             f"of 1 to {MOST_CHANNELS} channels"
         )
     return values if values.dtype.kind == "f" else _scaled(values)
+
+
+def check_kind(sound: object) -> None:
+    """Whether that can be samples at all, whatever its values are.
+
+    Raises:
+        AudioError: it is something else, with what to do about it where that is known.
+    """
+    kind, advice = type(sound).__name__, "an array or a tensor"
+    if isinstance(sound, bytes | bytearray | memoryview):
+        advice = "np.frombuffer(data, np.int16) of raw PCM, or io.BytesIO(data) of a sound file's bytes"
+    elif isinstance(sound, Mapping):
+        advice = "the array in it alone, and its rate as an argument of its own"
+    elif isinstance(sound, list | tuple) and {is_number(part) for part in sound[:9]} == {True, False}:
+        advice = "its samples alone, and their rate as an argument of its own"
+    elif not (sound is None or isinstance(sound, str | PathLike | Set) or hasattr(sound, "read")):
+        return
+    raise AudioError(f"samples are numbers, not {kind}: give {advice}")
+
+
+def is_number(value: object) -> bool:
+    """Whether that is one number, as a sample or a rate is."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def channel_axis(shape: tuple[int, ...], known: Layout | None = None) -> int | None:

@@ -24,6 +24,7 @@ from asr.cli.options import (
     load_recognizer,
 )
 from asr.errors import AsrError
+from asr.files import write_whole
 
 if TYPE_CHECKING:
     from asr.evaluation.latency import LatencyReport, Spoken
@@ -129,7 +130,7 @@ def latency(
             print(f"{report.stable_taken_back} words that were shown as stable were taken back")
     if json_output is not None:
         try:
-            json_output.write_text(json.dumps(results, indent=1) + "\n", "utf-8")
+            write_whole(json_output, json.dumps(results, indent=1) + "\n")
         except OSError as error:
             raise AsrError(f"cannot write {json_output}: {error.strerror}") from error
 

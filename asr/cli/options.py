@@ -252,7 +252,6 @@ def parse_formats(names: str, known: Iterable[str]) -> list[str]:
 
 def load_recognizer(model: str, device: str, threads: int | None) -> Recognizer:
     """The recogniser, or one clear line why there is none."""
-    from asr.nn.device import usable_device
     from asr.recognition.recognizer import Recognizer
 
-    return Recognizer.load(model, device=str(usable_device(device)), threads=threads)
+    return Recognizer.load(model, device=device, threads=threads)

@@ -98,7 +98,7 @@ def _once(text: str) -> str:
         text = pattern.sub(written, text)
     text = " ".join(write_figures([decade(word) for word in text.split()]))
     text = re.sub(r"(?<=\d) (dollar|pound|euro|cent)\b", r" \1s", text)
-    return re.sub(r"\b(dollars|pounds|euros) and (?=\d+ (?:cents|pence)\b)", r"\1 ", text)
+    return re.sub(r"\b(dollars|pounds|euros)(?: and)? (\d+) (?:cents|pence)\b", r"\1 \2", text)  # "two dollars fifty"
 
 
 def _spell_money(found: re.Match) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from asr.audio.bytestream import Source
 from asr.errors import AsrError
-from asr.files import marked_encoding
+from asr.files import is_of_kernel, marked_encoding
 
 if TYPE_CHECKING:
     from asr.manifest import Manifest, Utterance
@@ -181,13 +181,13 @@ def _walk_once(folder: str, refuse: Callable[[OSError], None]) -> Iterator[tuple
     """Each folder from `folder` on with its files, hidden ones left out.
 
     Linked folders come last and each folder comes once: circles end, and a folder keeps its own name rather than a
-    link's.
+    link's. The kernel's folders hold no sound, but links from processes to all of the machine: nothing in them is seen.
     """
     waiting, seen = deque([folder]), set()
     while waiting:
         for parent, folders, files in os.walk(waiting.popleft(), onerror=refuse):
             status = os.stat(parent)
-            if (key := (status.st_dev, status.st_ino)) in seen:
+            if (key := (status.st_dev, status.st_ino)) in seen or is_of_kernel(parent):
                 folders.clear()
                 continue
             seen.add(key)

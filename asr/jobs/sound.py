@@ -8,7 +8,6 @@ from itertools import chain
 import numpy as np
 
 from asr.audio.files import AudioFile
-from asr.errors import AudioError
 from asr.recognition.transcript import LONG_SECONDS
 
 
@@ -52,8 +51,6 @@ class Sound:
             self.tracks = [np.ascontiguousarray(track) for track in whole.T]
             self._start = []
             self.close()
-            if not self.seconds and file.warning:
-                raise AudioError(file.warning)
 
     def __enter__(self) -> Sound:
         return self

@@ -15,7 +15,6 @@ from asr.files import NO_ROOM, write_whole
 from asr.formats import render
 from asr.jobs.plan import Task
 from asr.jobs.sound import Sound
-from asr.nn.device import usable_device
 from asr.recognition.recognizer import RECORDED, Recognizer, StreamOptions
 from asr.recognition.together import decode_long, decode_together
 
@@ -85,8 +84,7 @@ class Worker:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        device = str(usable_device(settings.device))
-        self.recognizer = Recognizer.load(settings.model, device=device, threads=settings.threads)
+        self.recognizer = Recognizer.load(settings.model, device=settings.device, threads=settings.threads)
         self._models = self.recognizer.model, self.recognizer.gate_of(settings.options)
 
     def run(self, tasks: Sequence[Task]) -> Iterator[Outcome]:

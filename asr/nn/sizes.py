@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import reprlib
+import sys
 import types
 from collections.abc import Mapping
 from dataclasses import field, fields, is_dataclass
@@ -28,8 +29,8 @@ def out_of_range(value: float, limits: Mapping[str, Any]) -> str | None:
     low, high, above = limits.get("low", -math.inf), limits.get("high", math.inf), limits.get("above", False)
     if not (low < value if above else low <= value) or not value <= high:
         most = "" if high == math.inf else f" and at most {high:g}"
-        return f"must be {'above' if above else 'at least'} {low:g}{most}, not {value!r}"
-    return None if math.isfinite(value) else "must be finite"
+        return f"must be {'above' if above else 'at least'} {low:g}{most}, not {reprlib.repr(value)}"
+    return None if abs(value) <= sys.float_info.max else "must be finite"
 
 
 def check_heads(d_model: int, heads: int) -> None:

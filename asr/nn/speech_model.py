@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from asr.errors import ModelError
 from asr.files import write_whole
 from asr.nn.decoder import AttentionDecoder, DecoderConfig
+from asr.nn.device import usable_device
 from asr.nn.encoder import SUBSAMPLING, EncoderConfig, EncoderOutput, EncoderState, StreamingEncoder, next_window
 from asr.nn.features import SILENCE, FeatureConfig, LogMel, LogMelState, level_gain, scale_frames
 from asr.nn.level import LevelState, follow_level, loud_from
@@ -31,10 +32,15 @@ CONFIG, ENCODER, DECODER, CTC_PIECES, DECODER_PIECES = (
 
 
 def model_folder(source: str | Path) -> Path:
-    """The folder of a model, given that folder or the name of a built-in one; ModelError for an empty name."""
+    """The folder of a model, given that folder or the name of a built-in one; ModelError for what cannot be a name."""
     if source == "":
         raise ModelError("the model's name is empty: give a folder, or en, the built-in one")
-    return Path(source) if Path(source).is_dir() else MODELS / str(source)
+    try:
+        return Path(source) if Path(source).is_dir() else MODELS / str(source)
+    except TypeError as error:
+        raise ModelError(f"a model is the name of one or its folder, not {source!r}") from error
+    except OSError as error:
+        raise ModelError(f"no model {source}: {error.strerror}") from error
 
 
 @dataclass(frozen=True)
@@ -287,8 +293,9 @@ class SpeechModel(nn.Module):
 
         Raises:
             ModelError: no such model, an unreadable one, or one whose parts do not fit each other.
+            AsrError: this machine has no such device.
         """
-        folder = model_folder(source)
+        device, folder = usable_device(device), model_folder(source)
         try:
             content = read_json(folder / CONFIG)
         except OSError as error:

@@ -6,6 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from asr.audio.samples import is_number
+from asr.errors import ConfigError
+
 MARGIN = 0.3  # s kept before the first and after the last sound of an utterance
 REACH = 1.0  # s at most by which loudness that the gate does not call speech widens an utterance
 SHORTEST = 0.05  # s of sound that open an utterance: shorter ones are clicks
@@ -20,11 +23,19 @@ class EndpointRules:
         pause: silence after something was said.
         unheard: CTC has heard nothing for so long, though it is not silent (noise, music).
         longest: an utterance is cut at its best pause when it gets longer.
+
+    Raises:
+        ConfigError: one of them is not above 0.
     """
 
     pause: float = 1.2
     unheard: float = 5.0
     longest: float = 30.0
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not is_number(value) or not value > 0:
+                raise ConfigError(f"endpoint rule {name}: must be seconds above 0, or infinity, not {value!r}")
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, get_args
 
+from asr.audio.samples import is_number
+from asr.errors import ConfigError
 from asr.nn.speech_model import SpeechModel
 from asr.recognition.endpoint import EndpointRules
+
+Partials = Literal["off", "auto", "decoder", "ctc"]
 
 
 @dataclass(frozen=True)
@@ -25,14 +30,30 @@ class StreamOptions:
             machine turns out too slow, then CTC.
         endpoint: when utterances end; None: the whole stream is one utterance.
         vad: a gate tells speech from noise: noise neither keeps utterances open nor becomes words.
+
+    Raises:
+        ConfigError: one of them has an impossible value.
     """
 
     chunk_ms: float = 320
     look_ahead_ms: float = 320
     second_pass: bool = True
-    partials: Literal["off", "auto", "decoder", "ctc"] = "off"
+    partials: Partials = "off"
     endpoint: EndpointRules | None = field(default_factory=EndpointRules)
     vad: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("chunk_ms", "look_ahead_ms"):
+            value = getattr(self, name)
+            if not is_number(value) or not 0 <= value < math.inf:
+                raise ConfigError(f"{name}: must be milliseconds, at least 0, not {value!r}")
+        for name in ("second_pass", "vad"):
+            if not isinstance(getattr(self, name), bool):
+                raise ConfigError(f"{name}: must be True or False, not {getattr(self, name)!r}")
+        if self.partials not in get_args(Partials):
+            raise ConfigError(f"partials: must be one of {', '.join(get_args(Partials))}, not {self.partials!r}")
+        if not isinstance(self.endpoint, EndpointRules | None):
+            raise ConfigError(f"endpoint: must be EndpointRules, or None, not {self.endpoint!r}")
 
     @property
     def first_pass(self) -> bool:
@@ -42,6 +63,12 @@ class StreamOptions:
     def positions(self, model: SpeechModel) -> tuple[int, int]:
         """Chunk and look-ahead in positions of a model."""
         return max(1, model.positions(self.chunk_ms)), model.positions(self.look_ahead_ms)
+
+
+def check_options(options: Any) -> None:
+    """ConfigError where these are no options."""
+    if not isinstance(options, StreamOptions):
+        raise ConfigError(f"options: must be StreamOptions, not {options!r}")
 
 
 RECORDED = StreamOptions(chunk_ms=640)  # for recordings: nobody waits for their words

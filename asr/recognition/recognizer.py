@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, BinaryIO
 import torch
 
 from asr.audio.samples import Samples
-from asr.errors import ModelError
+from asr.errors import ConfigError, ModelError
 from asr.events import Final
 from asr.nn.features import FeatureConfig
 from asr.nn.gate import SpeechGate
 from asr.nn.speech_model import SpeechModel
-from asr.recognition.options import READ_TOGETHER, RECORDED, StreamOptions
+from asr.recognition.options import READ_TOGETHER, RECORDED, StreamOptions, check_options
 from asr.recognition.stream import Stream
 
 if TYPE_CHECKING:
     from asr.recognition.transcript import Recording, Transcript
+
+MOST_THREADS = 1024  # with some more, starting them takes all memory
 
 
 class Recognizer:
@@ -38,8 +40,11 @@ class Recognizer:
 
         Raises:
             ModelError: no such model, or an unreadable one.
+            AsrError: this machine has no such device, or cannot have so many threads.
         """
-        if threads:
+        if threads is not None:
+            if not isinstance(threads, int) or isinstance(threads, bool) or not 1 <= threads <= MOST_THREADS:
+                raise ConfigError(f"threads: must be a whole number from 1 to {MOST_THREADS}, not {threads!r}")
             torch.set_num_threads(threads)
         model = SpeechModel.load(source, device)
         if model.decoder is not None:
@@ -69,7 +74,11 @@ class Recognizer:
             options: how it is decoded.
             warn: is told a line when it cannot keep up with `auto`.
             together: utterances that are read at a time; more are faster where nobody waits for finals.
+
+        Raises:
+            ConfigError: these are no options.
         """
+        check_options(options)
         return Stream(self.model, options, warn, self.gate_of(options), together)
 
     def gate_of(self, options: StreamOptions) -> SpeechGate | None:
@@ -97,7 +106,8 @@ class Recognizer:
             rate: of samples (hertz); default: `sample_rate`.
 
         Raises:
-            AudioError: the source cannot be opened or read, or holds no samples, or `rate` is none that sound has.
+            AudioError: the source cannot be opened or read, or is no sound, or `rate` is none that sound has. An empty
+                array is no error: nothing is said in it.
         """
         from asr.recognition.transcript import Reader
 
@@ -121,8 +131,10 @@ class Recognizer:
         """As `transcribe` of each, but decoded together, which is faster: for some dozens of short recordings.
 
         Raises:
-            AudioError: one of them cannot be opened or read.
+            AudioError: one of them cannot be opened or read, or is no sound.
+            ConfigError: these are no options.
         """
+        check_options(options)
         from asr.recognition.together import decode_together
         from asr.recognition.transcript import transcribe_recordings
 

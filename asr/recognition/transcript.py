@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import BinaryIO
@@ -10,7 +10,7 @@ from typing import BinaryIO
 import numpy as np
 
 from asr.audio.files import AudioFile
-from asr.audio.samples import Intake, Samples, check_rate
+from asr.audio.samples import Intake, Samples, check_rate, is_number
 from asr.errors import AudioError
 from asr.events import Event, Final, Word
 from asr.recognition.stream import Stream
@@ -102,25 +102,30 @@ class Reader:
 
     def _blocks(self, rate: float, model_rate: int) -> Iterator[Samples]:
         recording = self._recording
-        if _is_samples(recording):
-            samples, size = Intake(rate, self.notes.append)(recording), round(rate)
-            for start in range(0, len(samples), size):
-                yield samples[start : start + size]
-        elif isinstance(recording, str | PathLike) or hasattr(recording, "read"):
+        if _is_file(recording):
             if self._rate is not None:
                 raise ValueError("rate is for samples: a file knows its own")
             with AudioFile(recording, model_rate) as audio:
                 yield from audio.blocks()
             self.notes += [] if audio.warning is None else [audio.warning]
-        elif isinstance(recording, Iterable):
+        elif _is_blocks(recording):
             yield from recording
         else:
-            raise AudioError(f"{type(recording).__name__} is neither a file nor samples, nor blocks of samples")
+            samples, size = Intake(rate, self.notes.append)(recording), round(rate)
+            for start in range(0, len(samples), size):
+                yield samples[start : start + size]
 
 
-def _is_samples(recording: Recording) -> bool:
-    """Whether that is all samples of a recording, or wants to be: bytes, whose error `Intake` words."""
-    return hasattr(recording, "__array__") or isinstance(recording, bytes | bytearray | memoryview)
+def _is_file(recording: Recording) -> bool:
+    return isinstance(recording, str | PathLike) or hasattr(recording, "read")
+
+
+def _is_blocks(recording: Recording) -> bool:
+    """Whether that is blocks of samples, rather than all samples or what is no sound, whose error `Intake` words."""
+    if isinstance(recording, list | tuple):
+        return not any(map(is_number, recording[:2]))
+    no_sound = bytes | bytearray | memoryview | Mapping | Set
+    return isinstance(recording, Iterable) and not (hasattr(recording, "__array__") or isinstance(recording, no_sound))
 
 
 def transcribe_recordings(
@@ -130,6 +135,8 @@ def transcribe_recordings(
     alone: Callable[[np.ndarray], Transcript],
 ) -> list[Transcript]:
     """Several recordings, short ones `together`, long ones `alone`, at the rate of the model (hertz)."""
+    if not isinstance(recordings, Iterable) or isinstance(recordings, bytes | Mapping) or _is_file(recordings):
+        raise AudioError(f"a batch is a list of recordings, not {type(recordings).__name__}: put one in a list")
     found: list[Transcript | None] = []
     short: list[tuple[int, np.ndarray, str | None]] = []
     for index, recording in enumerate(recordings):
@@ -151,7 +158,7 @@ def transcribe_recordings(
 
 def _read(recording: Samples | str | PathLike[str] | BinaryIO, rate: int, index: int) -> tuple[np.ndarray, str | None]:
     """All samples `(time,)` of one of several recordings, and what was odd about them."""
-    if isinstance(recording, str | PathLike) or hasattr(recording, "read"):
+    if _is_file(recording):
         with AudioFile(recording, rate) as audio:
             samples = np.concatenate([np.empty(0, np.float32), *audio.blocks()])
         return samples, audio.warning

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import reprlib
+import sys
 import types
 from collections.abc import Sequence
 from dataclasses import Field, fields, is_dataclass
@@ -26,14 +28,12 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> TrainConfig:
     Raises:
         ConfigError: the file cannot be read, a key is unknown, or a value has the wrong type or is impossible.
     """
-    import yaml
-
     try:
-        values = yaml.load(_read(Path(path)), _loader())
+        values = _parse(_read(Path(path)))
     except OSError as error:
         raise ConfigError(f"{path}: the configuration cannot be read: {error.strerror or error}") from error
-    except (yaml.YAMLError, UnicodeError) as error:
-        raise ConfigError(f"{path}: not YAML: {_one_line(error)}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path}: not YAML: {error}") from error
     if not isinstance(values, dict | None):
         raise ConfigError(f"{path}: not a configuration: it must hold sections such as `data:` and `model:`")
     values = values or {}
@@ -72,16 +72,20 @@ def _loader() -> type:
     return Loader
 
 
-def _one_line(error: Exception) -> str:
-    mark = getattr(error, "problem_mark", None)
-    if mark is None:
-        return str(error).splitlines()[0]
-    return f"line {mark.line + 1}: {getattr(error, 'problem', None) or 'cannot be read'}"
+def _parse(text: str) -> Any:
+    """The value of YAML; ValueError, in one line, for what is none."""
+    import yaml
+
+    try:
+        return yaml.load(text, _loader())
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, RecursionError) as error:
+        # Besides what is no YAML: numbers and dates that there are not, wrong tags, nesting without end.
+        mark = getattr(error, "problem_mark", None)
+        line = str(error).splitlines()[0] if mark is None else f"line {mark.line + 1}: {error.problem or 'unreadable'}"
+        raise ValueError(line) from error
 
 
 def _override(values: dict[str, Any], override: str) -> None:
-    import yaml
-
     key, equals, text = override.partition("=")
     if not equals or not key.strip():
         raise ConfigError(f"--set {override}: write it as KEY=VALUE, such as optimiser.learning_rate=1e-3")
@@ -91,8 +95,8 @@ def _override(values: dict[str, Any], override: str) -> None:
             values[section] = {}
         values = values[section]
     try:
-        values[last] = yaml.load(text, _loader())
-    except yaml.YAMLError as error:
+        values[last] = _parse(text)
+    except ValueError as error:
         raise ConfigError(f"--set {override}: the value is not YAML") from error
 
 
@@ -161,10 +165,10 @@ def _convert(value: Any, wanted: Any, name: str) -> Any:
         return tuple(_convert(item, arguments[0], name) for item in items)
     if wanted is float and isinstance(value, str) and re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", value):
         return float(value)  # YAML 1.1 takes 1e-3, without a point, for text
-    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
+    if wanted is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) <= sys.float_info.max:
         return float(value)
     if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
-        raise ConfigError(f"{name}: must be {_KINDS[wanted]}, not {value!r}")
+        raise ConfigError(f"{name}: must be {_KINDS[wanted]}, not {reprlib.repr(value)}")
     return value
 
 

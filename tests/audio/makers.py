@@ -126,7 +126,14 @@ def check_sound(samples: np.ndarray, expected: np.ndarray = EXPECTED, slack: flo
     assert np.std(samples) == pytest.approx(np.std(expected), rel=0.05)
 
 
-def film(tracks: list[list[tuple[float, np.ndarray]]], container: str, codec: str, seconds: float, **flags) -> bytes:
+def film(
+    tracks: list[list[tuple[float, np.ndarray]]],
+    container: str,
+    codec: str,
+    seconds: float,
+    options: dict[str, str] | None = None,
+    **flags: str,
+) -> bytes:
     """A moving picture of a length (seconds) with mono sound tracks at 16 kHz.
 
     Args:
@@ -134,10 +141,11 @@ def film(tracks: list[list[tuple[float, np.ndarray]]], container: str, codec: st
         container: ffmpeg's name.
         codec: of the sound.
         seconds: of the picture.
+        options: of the container.
         flags: of a track, by its number (`t1="default"`), or its title (`title2="..."`).
     """
     buffer = io.BytesIO()
-    with av.open(buffer, "w", format=container) as file:
+    with av.open(buffer, "w", format=container, options=options or {}) as file:
         picture = add_picture(file, "mpeg4")
         streams = []
         for number in range(1, len(tracks) + 1):

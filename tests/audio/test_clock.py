@@ -43,9 +43,16 @@ def test_sound_that_begins_late_in_a_film_comes_late(container: str, codec: str)
     check_at(samples, 5.0, FIRST)
 
 
-@pytest.mark.parametrize(("container", "codec"), [("matroska", "pcm_s16le"), ("mp4", "aac")])
-def test_a_jump_of_time_stamps_is_silence(container: str, codec: str):
-    samples, warning = read(film([[(0.0, FIRST), (22.048, SECOND)]], container, codec, 1.0))
+@pytest.mark.parametrize(
+    ("container", "codec", "options"),
+    [
+        ("matroska", "pcm_s16le", {}),
+        ("mp4", "aac", {}),
+        ("mov", "pcm_s16le", {"movflags": "frag_keyframe+empty_moov"}),  # whole ones keep no stamps of PCM
+    ],
+)
+def test_a_jump_of_time_stamps_is_silence(container: str, codec: str, options: dict[str, str]):
+    samples, warning = read(film([[(0.0, FIRST), (22.048, SECOND)]], container, codec, 1.0, options))
     assert warning is None
     assert len(samples) / RATE == pytest.approx(24.1, abs=0.15)
     check_at(samples, 0.0, FIRST)

@@ -108,3 +108,13 @@ def test_permission_denied_by_the_system(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("builtins.open", refuse)
     with pytest.raises(AudioError, match=r"a\.wav: no permission to read it"):
         AudioFile("a.wav")
+
+
+@pytest.mark.skipif(not os.path.ismount("/proc"), reason="needs a /proc")
+@pytest.mark.parametrize("name", ["/proc/self/maps", "/proc/kmsg"])
+def test_files_of_the_kernel_are_refused(name: str):
+    """Some of them give nothing until the kernel has something to say."""
+    if not os.access(name, os.R_OK):
+        pytest.skip(f"no {name} here")
+    with pytest.raises(AudioError, match="one of the kernel's files"):
+        AudioFile(name)

@@ -1,6 +1,8 @@
 """The entrance for samples: what they may be, and what becomes of those that are wrong."""
 
+import io
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -73,6 +75,11 @@ REFUSED = {
     "complex numbers": SOUND.astype(complex),
     "truths": SOUND > 0,
     "a number": 0.5,
+    "nothing": None,
+    "a path": Path("a.wav"),
+    "an open file": io.BytesIO(b"abc"),
+    "samples with their rate": (SOUND, RATE),
+    "samples with their rate, in a dict": {"array": SOUND, "sampling_rate": RATE},
     "three axes": SOUND.reshape(2, -1, 4),
     "no channels": np.zeros((0, 800), np.float32),
     "too many channels": np.zeros((800, 100), np.float32),
@@ -86,6 +93,8 @@ def test_what_is_no_sound_is_one_clear_error(form: str):
     with pytest.raises(AudioError) as caught:
         Intake(RATE)(REFUSED[form])
     assert "\n" not in str(caught.value)
+    if "rate" in form:
+        assert "rate as an argument of its own" in str(caught.value)
 
 
 @pytest.mark.parametrize("rate", [0, -1, 1, 999, 768001, 1e30, np.nan, np.inf, None, "16000", True])

@@ -70,5 +70,5 @@ def test_stage_ctc_scores_the_first_pass(manifest, tmp_path):
     assert done.returncode == 0
     result = json.loads((tmp_path / "out.json").read_text())
     assert result["options"]["utterances"] is True
-    assert 20 < result["wer"] < 90
+    assert 10 < result["wer"] < 40, "greedy CTC misspells some words"
     assert len(done.stdout.splitlines()) == 1

@@ -107,6 +107,16 @@ def test_linked_folders_are_walked_once_and_circles_end(tree, tmp_path_factory):
     assert places(find_inputs([str(tree)])) == expected
 
 
+@pytest.mark.skipif(not os.path.ismount("/proc"), reason="needs a /proc")
+@pytest.mark.parametrize("folder", ["/proc", "/proc/self", "/proc/self/fd"])
+def test_nothing_in_the_kernels_folders_is_seen(tree, monkeypatch, folder):
+    monkeypatch.chdir(tree)  # /proc/self/cwd links to it
+    (item,) = find_inputs([folder])
+    assert item.error == "a folder without sound files"
+    (tree / "link").symlink_to(folder)
+    assert len(find_inputs([str(tree)])) == 4
+
+
 def test_what_this_process_alone_can_read_is_told(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     names = ["-", str(tmp_path / "pipe"), "/dev/null", str(tmp_path / "missing.wav"), __file__]

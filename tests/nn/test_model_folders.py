@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,7 @@ from asr.training.teacher import CONFIG as TEACHER_CONFIG
 from asr.training.teacher import WEIGHTS as TEACHER_WEIGHTS
 from asr.training.teacher import Teacher, TeacherConfig
 from tests.cli.runner import asr
+from tests.mutations import changed, fields
 from tests.recordings import SAMPLE
 from tests.small import GATE, randomise, small_reader
 
@@ -94,23 +95,6 @@ def check_refused(kind: str, folder: Path, file: str, what: str) -> None:
     assert "\n" not in line, f"{what}: {line}"
     assert len(line) < 500, what
     assert time.perf_counter() - begun < SECONDS, what
-
-
-def fields(values: dict[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """All values of nested sections, the sections too, each with the keys that lead to it."""
-    for key, value in values.items():
-        yield (*above, key), value
-        if isinstance(value, dict):
-            yield from fields(value, (*above, key))
-
-
-def changed(content: str, keys: tuple[str, ...], value: Any) -> str:
-    """JSON with another value of one field."""
-    whole = section = json.loads(content)
-    for key in keys[:-1]:
-        section = section[key]
-    section[keys[-1]] = value
-    return json.dumps(whole)
 
 
 def impossible(name: str, value: Any) -> list[Any]:

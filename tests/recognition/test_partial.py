@@ -133,9 +133,10 @@ def test_what_is_said_twice_is_written_twice(recognizer):
     """Three words that come again are none that the decoder made up: CTC hears them."""
     sentence = read_audio(SAMPLE)[: int(4.4 * 16000)]
     stream, partials = recognizer.stream(StreamOptions(partials="decoder", endpoint=None)), []
-    for block in torch.from_numpy(sentence).repeat(2).split(4992):
+    twice = torch.from_numpy(np.concatenate([sentence, sentence, np.zeros(16000, np.float32)]))
+    for block in twice.split(4992):
         partials += [event for event in stream.accept(block.numpy(), 16000) if isinstance(event, Partial)]
-    assert error_rate(f"{TEXTS[0]} {TEXTS[0]}", partials[-1].text).wer < 20
+    assert error_rate(f"{TEXTS[0]} {TEXTS[0]}", partials[-1].text).wer < 10
 
 
 @given(st.permutations(["▁ab", "▁ba", "▁abba", "▁bab", "▁aba"]), st.integers(3, 5), st.booleans())
@@ -176,7 +177,7 @@ def test_partials_come_close_to_what_is_said(events):
         elif isinstance(event, Endpoint):
             texts.append(last)
     assert len(texts) == len(TEXTS)
-    assert error_rate(" ".join(TEXTS), " ".join(texts)).wer < 50
+    assert error_rate(" ".join(TEXTS), " ".join(texts)).wer < 6
 
 
 def test_partials_change_no_final(events, recognizer):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from asr.audio.files import read_audio
 from asr.errors import ModelError
+from asr.evaluation.english import spoken_form
 from asr.evaluation.wer import error_rate
 from asr.events import Endpoint, Final, Partial, as_dict
 from asr.recognition.endpoint import EndpointRules
@@ -153,6 +154,16 @@ def test_a_word_said_twice_across_an_endpoint_comes_out_twice(recognizer, sample
     assert len(finals) == 2
     texts = [final.text.replace("recognizer", "recogniser") for final in finals]  # both are English
     assert [error_rate(TEXTS[0], text).wer for text in texts] == [0, 0]
+
+
+def test_tiny_changes_change_no_word(recognizer, samples):
+    """Of a sentence that is said twice without a pause, whose two halves a decoder can confuse."""
+    twice, random = np.tile(samples[: int(16000 * 4.7)], 2), np.random.default_rng(0)
+    gone = twice.copy()
+    gone[30000] = 0
+    dither = twice + (10 ** (-90 / 20) * random.standard_normal(len(twice))).astype(np.float32)
+    for transcript in recognizer.transcribe_batch([twice, gone, 1.001 * twice[5:], dither]):
+        assert spoken_form(transcript.text) == spoken_form(f"{TEXTS[0]} {TEXTS[0]}")
 
 
 def test_streams_share_a_model_and_do_not_mix(recognizer, samples):

@@ -1,11 +1,14 @@
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
 import pytest
 import torch
 
 from asr.errors import ConfigError
 from asr.nn.encoder import StreamingEncoder
+from asr.training.config import TrainConfig
 from asr.training.load_config import load_config
+from tests.mutations import fields
 from tests.training.run_asr import CONFIGS
 
 
@@ -90,6 +93,9 @@ def test_variables_in_paths_are_expanded(tmp_path, monkeypatch):
         ("optimiser: {ema: 1}", "optimiser.ema: must be at least 0 and at most 0.99999, not 1.0"),
         ("- a list", "not a configuration"),
         ("data: [", "not YAML: line"),
+        ("seed: !!bool x", "not YAML"),
+        ("seed: !!int ''", "not YAML"),
+        ("seed: !!timestamp x", "not YAML"),
         ("seed: 1\nprecision: auto\nseed: 2", "not YAML: line 3: seed: stands there twice"),
         ("data:\n  train: a\n  train: b", "not YAML: line 3: train: stands there twice"),
     ],
@@ -124,3 +130,42 @@ def test_what_never_ends_is_refused():
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(ConfigError, match=r"none\.yaml: the configuration cannot be read"):
         load_config(tmp_path / "none.yaml")
+
+
+WRONG = [None, "x", -1, 1.5, [], [[1]], {"storeys": 3}, 10**400]
+
+
+def complaint(path, *overrides):
+    """What is said about a configuration; None: nothing."""
+    try:
+        load_config(path, overrides)
+    except ConfigError as error:
+        return str(error)
+    return None
+
+
+def test_no_value_of_any_key_raises_anything_else(tmp_path):
+    path, known = write(tmp_path, ""), asdict(TrainConfig())
+    for keys, value in fields(known):
+        lines = [complaint(path, f"{'.'.join(keys)}={json.dumps(wrong)}") for wrong in WRONG]
+        assert not any("\n" in line for line in lines if line is not None), keys
+        never = WRONG[1:] if isinstance(value, dict) else [[[1]], {"storeys": 3}]
+        assert all(lines[WRONG.index(wrong)] for wrong in never), keys
+
+
+NO_YAML = {
+    "an endless number": "seed: " + "9" * 5000,
+    "no date": "data: 2020-99-99",
+    "nested lists": "[" * 1000,
+    "nested sections": "{a: " * 1000,
+    "in itself": "a: &a [*a]",
+    "a number as a key": "1: 2",
+    "a list as a key": "[1]: 2",
+    "a NUL": "\0",
+    "merged with nothing": "<<: 3",
+}
+
+
+@pytest.mark.parametrize("text", NO_YAML.values(), ids=NO_YAML)
+def test_yaml_of_any_kind_is_refused_in_one_line(tmp_path, text):
+    assert "\n" not in complaint(write(tmp_path, text))
