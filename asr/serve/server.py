@@ -100,6 +100,7 @@ class Server(uvicorn.Server):
                     ws_ping_interval=None,  # TCP tells who has vanished, also while a client reads nothing
                     ws_per_message_deflate=False,
                     lifespan="off",
+                    log_config=None,
                     log_level="warning",
                     access_log=False,
                     proxy_headers=False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
@@ -16,6 +17,7 @@ from asr.errors import AsrError
 from asr.serve.limits import BadMessage, Limits, Refusal, Silent
 from asr.serve.service import Service
 
+LOG = logging.getLogger("asr.serve")
 LONGEST_REASON = 123  # bytes of a close frame's text (RFC 6455, section 5.5)
 GOING_AWAY = 1012  # close code: the server restarts
 
@@ -164,6 +166,9 @@ def endpoint(
                 service.refused(error)
                 code = error.close_code
             await talk.close(code, reason(error))
+        except Exception:
+            LOG.exception("a connection to %s failed", socket.url.path)
+            await talk.close(1011, "something failed in the server")
         else:
             await talk.close(GOING_AWAY if service.ending else 1000)
         return None

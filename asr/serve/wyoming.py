@@ -15,7 +15,7 @@ from asr.serve.codings import Samples
 from asr.serve.limits import BadMessage, Refusal, Silent
 from asr.serve.service import Service
 from asr.serve.session import Segment, Session
-from asr.serve.sockets import Gone, number, parse
+from asr.serve.sockets import LOG, Gone, number, parse
 
 LONGEST_LINE = 1 << 16  # bytes
 LONGEST_PART = 1 << 20  # bytes of an event's data, or of its payload
@@ -35,6 +35,8 @@ async def serve_wyoming(service: Service, reader: asyncio.StreamReader, writer: 
             service.refused(error)
         with suppress(Gone):
             await wire.send("error", {"text": str(error), "code": type(error).__name__})
+    except Exception:
+        LOG.exception("a connection of Wyoming failed")
     finally:
         writer.close()
         with suppress(OSError, TimeoutError), anyio.fail_after(service.limits.write):
@@ -140,9 +142,9 @@ class _Client:
 
 
 def _samples(form: dict[str, Any]) -> tuple[Samples, float]:
-    width = form.get("width", 2)
+    width = number(form.get("width", 2), 1, 4, "width")
     if width not in _CODINGS:
-        raise BadMessage(f"samples of {str(width)[:20]} bytes: send 2 or 4")
+        raise BadMessage(f"samples of {width:g} bytes: send 2 or 4")
     channels = int(number(form.get("channels", 1), 1, 16, "channels"))
     return Samples(_CODINGS[width], channels), number(form.get("rate", 16000), 1000, 768_000, "rate")
 

@@ -9,6 +9,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
@@ -54,7 +55,7 @@ class Running:
 
 @contextmanager
 def running(
-    recognizer: Recognizer, limits: Limits = LIMITS, options: StreamOptions = OPTIONS, token: str | None = None
+    recognizer: Recognizer, limits: Limits = LIMITS, options: StreamOptions = OPTIONS, **place: Any
 ) -> Iterator[Running]:
     ready, loops = threading.Event(), []
 
@@ -62,7 +63,7 @@ def running(
         loops.append(asyncio.get_running_loop())
         ready.set()
 
-    server = Server(recognizer, Place("127.0.0.1", 0, 0, token), limits, options, 1, "tiny", begin)
+    server = Server(recognizer, Place("127.0.0.1", 0, 0, **place), limits, options, 1, "tiny", begin)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     assert ready.wait(60)
