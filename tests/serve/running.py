@@ -63,7 +63,7 @@ def running(
         loops.append(asyncio.get_running_loop())
         ready.set()
 
-    server = Server(recognizer, Place("127.0.0.1", 0, 0, **place), limits, options, 1, "tiny", begin)
+    server = Server(recognizer, Place(**{"port": 0, "wyoming": 0, **place}), limits, options, 1, "tiny", begin)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     assert ready.wait(60)
