@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections import deque
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
@@ -175,6 +176,14 @@ class Session:
         self._came.set()
 
     async def _decode(self) -> None:
+        try:
+            await self._steps()
+        except BaseException as error:
+            traceback.clear_frames(error.__traceback__)  # else the stream would live until garbage is collected
+            raise
+
+    async def _steps(self) -> None:
+        """Decodes what comes in, piece by piece, until it ends."""
         stream = rate = None
         while True:
             await self._came.wait()

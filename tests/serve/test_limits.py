@@ -1,6 +1,7 @@
 """What happens when clients send too much, nothing, nonsense, or do not read; and when the server ends."""
 
 import asyncio
+import gc
 import http.client
 import json
 import os
@@ -10,6 +11,7 @@ import socket
 import struct
 import subprocess
 import sys
+import weakref
 from contextlib import suppress
 
 import pytest
@@ -109,6 +111,30 @@ def test_who_vanishes_is_forgotten(strict):
         client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         client.socket.close()
     wait_until(lambda: strict.measure("asr_streams") == 0 and strict.measure("asr_connections") == 1)
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_the_stream_of_a_client_who_has_gone_takes_no_memory(recognizer, ended):
+    async def come_and_go():
+        engine, opened = Engine(recognizer, 1), []
+        opening = engine.open
+        engine.open = lambda options: opened.append(weakref.ref(stream := opening(options))) or stream
+        session = Session(engine, Limits(), OPTIONS)
+        await session.put(SOUND[:16000], 16000)
+        waiting = session.put(SOUND, 16000)
+        if ended:
+            session.end()
+            await asyncio.wait([session._decoding])
+        await session.close()
+        engine._threads.shutdown()  # a step that was going on
+        assert waiting.done()
+        return opened
+
+    gc.disable()
+    try:
+        assert [stream() for stream in asyncio.run(come_and_go())] == [None]
+    finally:
+        gc.enable()
 
 
 def nonsense(g: random.Random) -> str | bytes:
