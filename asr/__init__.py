@@ -8,8 +8,9 @@ if TYPE_CHECKING:
     from asr.errors import AsrError
     from asr.events import Endpoint, Event, Final, Partial, Word
     from asr.recognition.endpoint import EndpointRules
+    from asr.recognition.options import RECORDED, StreamOptions
     from asr.recognition.recognizer import Recognizer
-    from asr.recognition.stream import RECORDED, Stream, StreamOptions
+    from asr.recognition.stream import Stream
     from asr.recognition.transcript import Transcript
 
 _HOMES = {  # what each module gives; loaded when it is first asked for, so that `import asr` costs nothing
@@ -17,7 +18,8 @@ _HOMES = {  # what each module gives; loaded when it is first asked for, so that
     "asr.events": ("Endpoint", "Event", "Final", "Partial", "Word"),
     "asr.recognition.endpoint": ("EndpointRules",),
     "asr.recognition.recognizer": ("Recognizer",),
-    "asr.recognition.stream": ("RECORDED", "Stream", "StreamOptions"),
+    "asr.recognition.options": ("RECORDED", "StreamOptions"),
+    "asr.recognition.stream": ("Stream",),
     "asr.recognition.transcript": ("Transcript",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

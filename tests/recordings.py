@@ -12,14 +12,20 @@ TEXTS = SAMPLE.with_suffix(".txt").read_text().splitlines()
 RATE = 16000
 
 
-def check_equal(together, single):
+def check_equal(together, single, *, word_times=True):
+    """The same events, confidences but for rounding.
+
+    `word_times` off: where words lie, by CTC that is no more than noise, may differ: its alignments are ties.
+    """
     assert [type(e) for e in together] == [type(e) for e in single]
     for a, b in zip(together, single, strict=True):
         if isinstance(a, Endpoint):
             assert a == b
             continue
         assert (a.text, a.start, a.end) == (b.text, b.start, b.end)
-        assert [(w.text, w.start, w.end) for w in a.words] == [(w.text, w.start, w.end) for w in b.words]
+        assert [w.text for w in a.words] == [w.text for w in b.words]
+        if word_times:
+            assert [(w.start, w.end) for w in a.words] == [(w.start, w.end) for w in b.words]
         assert [w.confidence for w in a.words] == pytest.approx([w.confidence for w in b.words], abs=1e-3)
 
 

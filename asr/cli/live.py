@@ -169,8 +169,8 @@ def live(
             resources.enter_context(_quiet_libraries())
             source = Microphone(input_device, warn=view.warn)
         from asr.recognition.endpoint import EndpointRules
+        from asr.recognition.options import StreamOptions
         from asr.recognition.session import listen  # slow to import: after what can be wrong
-        from asr.recognition.stream import StreamOptions
 
         recognizer = None if server is not None else load_recognizer(model, device, threads)
         options = StreamOptions(

@@ -230,6 +230,12 @@ class StreamingEncoder(nn.Module):
         position = torch.zeros(batch, dtype=torch.int64, device=like.device)
         return EncoderState(self.stem.start(batch, like), cache, position)
 
+    def nothing(self, batch: int) -> EncoderOutput:
+        """The output where there are no positions."""
+        c, like = self.config, self.ctc.weight
+        none = torch.zeros(batch, dtype=torch.int64, device=like.device)
+        return EncoderOutput(like.new_zeros(batch, 0, c.d_model), like.new_zeros(batch, 0, c.vocabulary), none)
+
     def forward(
         self, frames: Tensor, state: EncoderState | None = None, own: int | None = None, *, ctc: bool = True
     ) -> tuple[EncoderOutput, EncoderState]:
@@ -345,6 +351,6 @@ class StreamingEncoder(nn.Module):
             x = self.run_blocks(x, layout, range(c.layers, len(self.blocks)), last=True, kept=after)
             log_probs = self.posteriors(x[:, :own])
         else:
-            log_probs = memory.new_zeros(len(memory), 0, c.vocabulary)
+            log_probs = self.nothing(len(memory)).log_probs
         lengths = torch.full((x.shape[0],), memory.shape[1], device=x.device)
         return EncoderOutput(memory, log_probs, lengths, tuple(after[tap][:, :own] for tap in sorted(set(taps))))

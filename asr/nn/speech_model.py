@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -63,7 +63,7 @@ class ModelState:
         features: samples that later frames reach back to.
         pending: `(batch, n, mels)` log10 power frames that wait for their chunk to be complete.
         level: what the level control knows.
-        encoder: the encoder's state.
+        encoder: the encoder's state; None: the streams are listened to only, not encoded.
         gain: `(batch,)` a fixed gain, or None: the level is followed.
         chunk: positions that are emitted at a time.
         look_ahead: positions after the chunk that are computed with it.
@@ -72,7 +72,7 @@ class ModelState:
     features: LogMelState
     pending: Tensor = field(metadata={"empty": SILENCE})
     level: LevelState
-    encoder: EncoderState
+    encoder: EncoderState | None
     gain: Tensor | None = field(metadata={"keep": True})
     chunk: int = field(metadata={"keep": True})
     look_ahead: int = field(metadata={"keep": True})
@@ -83,20 +83,25 @@ class Chunk:
     """What the model makes of one chunk of its rows.
 
     Attributes:
-        log_power: `(batch, frames, mels)` log10 power, the chunk's own frames.
-        memory: `(batch, positions, d_model)`, for the attention decoder.
-        log_probs: `(batch, positions, vocabulary)`, CTC; no positions where it was not asked for.
+        window: `(batch, frames, mels)` log10 power, the chunk's own frames and those that it sees ahead.
+        own: positions of the chunk.
+        gain: `(batch,)` at which it is heard.
         loud_from: `(batch,)` the mean square from which on a sound stands out, given all that was heard so far.
+        memory: `(batch, own, d_model)`, for the attention decoder; no positions where nothing was encoded.
+        log_probs: `(batch, own, vocabulary)`, CTC; no positions where it was not asked for.
     """
 
-    log_power: Tensor
+    window: Tensor
+    own: int
+    gain: Tensor
+    loud_from: Tensor
     memory: Tensor
     log_probs: Tensor
-    loud_from: Tensor
 
-    def row(self, index: int) -> Chunk:
-        """One row alone, `(1, ...)`."""
-        return Chunk(*(getattr(self, f.name)[index : index + 1] for f in fields(self)))
+    @property
+    def log_power(self) -> Tensor:
+        """`(batch, frames, mels)` log10 power, the chunk's own frames."""
+        return self.window[:, : self.own * SUBSAMPLING]
 
 
 class SpeechModel(nn.Module):
@@ -133,9 +138,23 @@ class SpeechModel(nn.Module):
         return round(milliseconds / 1000 / self.position_seconds)
 
     def start(
-        self, batch: int = 1, *, chunk: int = 13, look_ahead: int = 13, gain: Tensor | float | None = None
+        self,
+        batch: int = 1,
+        *,
+        chunk: int = 13,
+        look_ahead: int = 13,
+        gain: Tensor | float | None = None,
+        encode: bool = True,
     ) -> ModelState:
-        """The state of fresh streams. `gain` None follows the level of speech."""
+        """The state of fresh streams.
+
+        Args:
+            batch: how many.
+            chunk: positions that are emitted at a time.
+            look_ahead: positions after the chunk that it may see.
+            gain: a fixed one, a number or `(batch,)`; None follows the level of speech.
+            encode: off: their frames and level are followed and nothing else, which costs next to nothing.
+        """
         if chunk < 1 or look_ahead < 0:
             raise ValueError(f"chunk {chunk} must be at least 1 position, look-ahead {look_ahead} at least 0")
         like = self.encoder.ctc.weight
@@ -143,7 +162,7 @@ class SpeechModel(nn.Module):
             self.features.start(batch),
             like.new_zeros(batch, 0, self.config.features.mels),
             LevelState.start(batch, like),
-            self.encoder.start(batch, chunk),
+            self.encoder.start(batch, chunk) if encode else None,
             None if gain is None else torch.as_tensor(gain, dtype=like.dtype, device=like.device).expand(batch),
             chunk,
             look_ahead,
@@ -160,14 +179,21 @@ class SpeechModel(nn.Module):
         chunks = []
         while (window := next_window(pending.shape[1], state.chunk, state.look_ahead, final))[1]:
             size, own = (positions * SUBSAMPLING for positions in window)
-            frames = pending[:, :size]
+            frames, nothing = pending[:, :size], self.encoder.nothing(len(pending))
             followed, level = follow_level(self.features.mean_square(frames), own, level)
-            scaled = scale_frames(frames, followed if state.gain is None else state.gain)
-            output, inner = self.encoder(scaled, inner, window[1], ctc=ctc)
-            chunks.append(Chunk(frames[:, :own], output.memory, output.log_probs, loud_from(level)))
+            gain = followed if state.gain is None else state.gain
+            chunk = Chunk(frames, window[1], gain, loud_from(level), nothing.memory, nothing.log_probs)
+            if inner is not None:
+                chunk, inner = self.encode_chunk(chunk, inner, ctc=ctc)
+            chunks.append(chunk)
             pending = pending[:, own:]
         pending = pending[:, :0] if final else pending
         return chunks, replace(state, pending=pending, level=level, encoder=inner)
+
+    def encode_chunk(self, chunk: Chunk, state: EncoderState, *, ctc: bool = True) -> tuple[Chunk, EncoderState]:
+        """A chunk that was listened to -> the same with its memory and posteriors. The state is consumed."""
+        output, state = self.encoder(scale_frames(chunk.window, chunk.gain), state, chunk.own, ctc=ctc)
+        return replace(chunk, memory=output.memory, log_probs=output.log_probs), state
 
     def forward(
         self, samples: Tensor, state: ModelState | None = None, *, final: bool = False, ctc: bool = True
@@ -176,9 +202,9 @@ class SpeechModel(nn.Module):
         state = self.start(samples.shape[0]) if state is None else state
         log_power, features = self.features(samples, state.features)
         chunks, state = self.advance(log_power, state, final=final, ctc=ctc)
-        batch, c = samples.shape[0], self.config.encoder
-        memory = torch.cat([log_power.new_zeros(batch, 0, c.d_model), *(chunk.memory for chunk in chunks)], 1)
-        log_probs = torch.cat([log_power.new_zeros(batch, 0, c.vocabulary), *(chunk.log_probs for chunk in chunks)], 1)
+        batch = samples.shape[0]
+        parts = [self.encoder.nothing(batch), *chunks]
+        memory, log_probs = (torch.cat([getattr(part, name) for part in parts], 1) for name in ("memory", "log_probs"))
         features = self.features.start(batch) if final else features
         return EncoderOutput(memory, log_probs, torch.full((batch,), memory.shape[1])), replace(
             state, features=features

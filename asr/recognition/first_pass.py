@@ -1,21 +1,27 @@
-"""The first pass: samples to the chunks that the encoder emits, of one stream or of many recordings in step."""
+"""The first pass: samples to the chunks that utterances are found in."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from asr.nn.encoder import SUBSAMPLING
+from asr.nn.encoder import EncoderState
 from asr.nn.speech_model import Chunk, SpeechModel
-from asr.nn.states import select_rows
 
+BLANK_ONLY = -100.0  # log-probability of every piece in silence
 TAIL = 0.25  # s of zeros after the end of a stream, so that the words still inside come out
+BEFORE = 0.6  # s that are encoded before what wakes the encoder
 
 
 class FirstPass:
-    """One stream. Samples wait until they complete a chunk, so that blocks of any size give the same to the last bit.
+    """Samples of one stream to chunks of frames and level, nothing encoded.
+
+    Samples wait until they complete a chunk, so that blocks of any size give the same to the last bit.
 
     Args:
         model: the model.
@@ -29,7 +35,7 @@ class FirstPass:
     def __init__(self, model: SpeechModel, chunk: int, look_ahead: int) -> None:
         self.model, self.samples = model, 0
         self._features = model.features.start()
-        self._state = model.start(chunk=chunk, look_ahead=look_ahead)
+        self._state = model.start(chunk=chunk, look_ahead=look_ahead, encode=False)
         self._waiting = torch.zeros(0, device=model.device)
         self._needed = (chunk + look_ahead) * model.position_samples  # until the next chunk is complete
 
@@ -53,29 +59,45 @@ class FirstPass:
         return log_power, chunks
 
 
-def first_passes(
-    model: SpeechModel, recordings: Sequence[Tensor], chunk: int, look_ahead: int
-) -> list[tuple[Tensor, list[Chunk]]]:
-    """Frames and chunks, as `FirstPass` gives them, of whole recordings `(samples,)` that are rows of one encoder.
+class ChunkEncoder:
+    """Encodes the chunks of one stream while there is something to hear.
 
-    Each row begins with its own first sample. Rows leave when they have no whole chunk left: their last ones are
-    computed alone.
+    In silence it sleeps: the last chunks are held back, and encoded when it wakes, so that no first word is lost; those
+    before them come out as silence. It begins with each sound as with a new stream.
+
+    Args:
+        model: the model.
+        chunk: positions of a chunk at most.
     """
-    tail = torch.zeros(round(TAIL * model.config.features.sample_rate))
-    frames = [model.features(torch.cat([samples, tail]).to(model.device)[None])[0] for samples in recordings]
-    passes: list[tuple[Tensor, list[Chunk]]] = [(log_power, []) for log_power in frames]
-    rows = sorted(range(len(frames)), key=lambda row: -frames[row].shape[1])
-    state = model.start(len(rows), chunk=chunk, look_ahead=look_ahead)
-    fed, upto = 0, (chunk + look_ahead) * SUBSAMPLING
-    while rows:
-        staying = sum(frames[row].shape[1] >= upto for row in rows)
-        for place, row in enumerate(rows[staying:], start=staying):
-            passes[row][1].extend(model.advance(frames[row][:, fed:], select_rows(state, [place]), final=True)[0])
-        if staying < len(rows):
-            rows, state = rows[:staying], select_rows(state, range(staying))
-        if rows:
-            (done,), state = model.advance(torch.cat([frames[row][:, fed:upto] for row in rows]), state)
-            for place, row in enumerate(rows):
-                passes[row][1].append(done.row(place))
-        fed, upto = upto, upto + chunk * SUBSAMPLING
-    return passes
+
+    def __init__(self, model: SpeechModel, chunk: int) -> None:
+        self._model, self._chunk = model, chunk
+        self._state: EncoderState | None = None
+        self._held: deque[Chunk] = deque()
+        self._before = math.ceil(BEFORE / model.position_seconds / chunk)  # chunks
+
+    def accept(self, chunk: Chunk, awake: bool) -> Iterator[Chunk]:
+        """The next chunk, and whether something is to be heard in it or ahead -> chunks that are done, in order."""
+        self._held.append(chunk)
+        if not awake:
+            self._state = None
+            while len(self._held) > self._before:
+                yield self._silent(self._held.popleft())
+            return
+        if self._state is None:
+            self._state = self._model.encoder.start(len(chunk.window), self._chunk)
+        while self._held:
+            done, self._state = self._model.encode_chunk(self._held.popleft(), self._state)
+            yield done
+
+    def finish(self) -> Iterator[Chunk]:
+        """What is still held back."""
+        while self._held:
+            yield self._silent(self._held.popleft())
+
+    def _silent(self, chunk: Chunk) -> Chunk:
+        """A chunk in which nobody is heard: no memory, and blanks only."""
+        shape = (len(chunk.window), chunk.own, self._model.config.encoder.vocabulary)
+        log_probs = chunk.window.new_full(shape, BLANK_ONLY)
+        log_probs[..., self._model.tokenizer.blank] = 0
+        return replace(chunk, log_probs=log_probs)

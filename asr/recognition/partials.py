@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from asr.nn.speech_model import Chunk, SpeechModel
 from asr.recognition.partial import CtcPartial, DecoderPartial, PartialHypothesis
@@ -30,7 +29,8 @@ class Partials:
     def __init__(self, model: SpeechModel, segments: Segments, look_ahead: int, decoder: bool) -> None:
         self.model, self.start = model, 0
         self._segments, self._look_ahead, self._decoder = segments, look_ahead, decoder
-        self._revision = Revision(model) if decoder and look_ahead < LOOK_AHEAD else None
+        self._revises = decoder and look_ahead < LOOK_AHEAD
+        self._revision: Revision | None = None
         self._revised = 0  # position up to which the memory is revised
         self._memory = Track(torch.zeros(0, model.config.encoder.d_model, device=model.device))
         self._hypothesis: PartialHypothesis | None = None
@@ -41,21 +41,24 @@ class Partials:
         """The decoder's pieces of what was said last."""
         return [] if self._hypothesis is None else self._hypothesis.pieces
 
-    def hear(self, log_power: Tensor, *, final: bool = False) -> None:
-        """The next frames `(1, time, mels)` of log10 power, before their chunk is complete."""
-        if self._revision is not None:
-            self._revision.hear(log_power, final=final)
-
     def append(self, chunk: Chunk) -> None:
-        """The memory of the next chunk."""
+        """The memory of the next chunk; where it has none, what comes after it begins anew."""
+        start = self._memory.end
+        if not chunk.memory.shape[1]:
+            self._memory, self._revision = Track(self._memory.values[:0], start + chunk.own), None
+            return
         self._memory.append(chunk.memory[0])
+        if self._revises:
+            if self._revision is None:
+                self._revision = Revision(self.model, start)
+            self._revision.hear(chunk.window, start)
 
     def update(self) -> tuple[str, str] | None:
         """The text of the open utterance and its stable prefix, if it has changed with the last chunk."""
         segments, revised = self._segments, self._revise()
         if not segments.open:
             return None
-        start, now = segments.floor, segments.now
+        start, now = max(segments.floor, self._memory.start), segments.now
         log_probs = segments.log_probs(start)
         if not (hears_speech(speech_posterior(log_probs), segments.speech(start, now)) and writes(log_probs)):
             return None
@@ -75,7 +78,7 @@ class Partials:
 
     def fall_back(self) -> None:
         """Greedy CTC from now on, after what the decoder has written of the open utterance."""
-        self._decoder, self._revision = False, None
+        self._decoder, self._revises, self._revision = False, False, None
         if self._hypothesis is not None:
             self._hypothesis = CtcPartial(self.model, self._hypothesis.text, self._hypothesis.stable)
 

@@ -16,8 +16,7 @@ from asr.nn.encoder import SUBSAMPLING
 from asr.nn.gate import SILENCE
 from asr.nn.speech_model import SpeechModel
 from asr.recognition.endpoint import Segment, best_pause
-from asr.recognition.segments import HEARD, Utterance
-from asr.search.ctc import speech_posterior
+from asr.recognition.segments import Utterance
 
 LONGEST = 30.0  # s that are read at a time
 ENDING = 11  # positions (0.26 s) of silence after what was cut in the middle of speech
@@ -29,7 +28,7 @@ def readable_parts(model: SpeechModel, utterance: Utterance) -> Iterator[Utteran
     start = 0
     if utterance.positions > longest:
         power = model.power(utterance.log_power[None])[0]
-        loudness = power.masked_fill(speech_posterior(utterance.log_probs) > HEARD, math.inf).tolist()
+        loudness = power.masked_fill(utterance.heard, math.inf).tolist()
         while utterance.positions - start > longest:
             end = start + max(1, best_pause(loudness[start : start + longest], model.position_seconds))
             yield _part(utterance, start, end, "length")
@@ -54,6 +53,7 @@ def _part(utterance: Utterance, start: int, end: int, reason: str) -> Utterance:
             Segment(begin + start, begin + end, reason),
             utterance.log_power[start * SUBSAMPLING : end * SUBSAMPLING],
             utterance.log_probs[start:end],
+            utterance.heard[start:end],
             max(1, utterance.sounding - start * SUBSAMPLING),
             None if utterance.speech is None else utterance.speech[start:end],
         )

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, BinaryIO
 import torch
 
 from asr.audio.samples import Samples
+from asr.errors import ModelError
 from asr.events import Final
+from asr.nn.features import FeatureConfig
 from asr.nn.gate import SpeechGate
 from asr.nn.speech_model import SpeechModel
-from asr.recognition.stream import RECORDED, Stream, StreamOptions
+from asr.recognition.options import READ_TOGETHER, RECORDED, StreamOptions
+from asr.recognition.stream import Stream
 
 if TYPE_CHECKING:
     from asr.recognition.transcript import Recording, Transcript
@@ -70,8 +73,16 @@ class Recognizer:
         return Stream(self.model, options, warn, self.gate_of(options), together)
 
     def gate_of(self, options: StreamOptions) -> SpeechGate | None:
-        """The speech gate, if it is asked."""
-        return self.gate if options.vad else None
+        """The speech gate; None: the model's frames are none that it can read.
+
+        Raises:
+            ModelError: the same, where it is to decide what becomes words.
+        """
+        if (frames := self.model.config.features) == FeatureConfig():
+            return self.gate
+        if options.vad:
+            raise ModelError(f"the speech gate reads {FeatureConfig()}, this model {frames}: switch the gate off")
+        return None
 
     def transcribe(
         self, source: Recording, options: StreamOptions = RECORDED, *, rate: float | None = None
@@ -91,7 +102,7 @@ class Recognizer:
         from asr.recognition.transcript import Reader
 
         reader = Reader(source, rate)
-        return reader.transcript(self.stream(options, reader.notes.append))
+        return reader.transcript(self.stream(options, reader.notes.append, together=READ_TOGETHER))
 
     def utterances(
         self, source: Recording, options: StreamOptions = RECORDED, *, rate: float | None = None

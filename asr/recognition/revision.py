@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from asr.nn.encoder import SUBSAMPLING
 from asr.nn.speech_model import SpeechModel
 from asr.recognition.track import Track
 
@@ -22,18 +23,22 @@ class Revision:
 
     Args:
         model: the model.
+        start: the position of the stream at which it begins.
     """
 
-    def __init__(self, model: SpeechModel) -> None:
+    def __init__(self, model: SpeechModel, start: int = 0) -> None:
         self._model, self._state = model, model.start(chunk=CHUNK, look_ahead=LOOK_AHEAD)
-        self.memory = Track(torch.zeros(0, model.config.encoder.d_model, device=model.device))
+        self._start = self._heard = start
+        self.memory = Track(torch.zeros(0, model.config.encoder.d_model, device=model.device), start)
 
-    def hear(self, log_power: Tensor, *, final: bool = False) -> None:
-        """The next frames `(1, time, mels)` of log10 power."""
-        chunks, self._state = self._model.advance(log_power, self._state, final=final, ctc=False)
+    def hear(self, log_power: Tensor, start: int) -> None:
+        """Frames `(1, time, mels)` of log10 power from position `start` on, of which the first may be known."""
+        fresh = log_power[:, (self._heard - start) * SUBSAMPLING :]
+        self._heard += fresh.shape[1] // SUBSAMPLING
+        chunks, self._state = self._model.advance(fresh, self._state, ctc=False)
         for chunk in chunks:
             self.memory.append(chunk.memory[0])
 
     def until(self, heard: int) -> int:
         """The position up to which the memory is revised when `heard` positions of sound are there."""
-        return max(0, heard - LOOK_AHEAD) // CHUNK * CHUNK
+        return self._start + max(0, heard - self._start - LOOK_AHEAD) // CHUNK * CHUNK

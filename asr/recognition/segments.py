@@ -1,4 +1,4 @@
-"""Utterances of a stream: where level, CTC and gate say that they begin and end, and what is known of each."""
+"""Utterances of a stream: where level, CTC or gate say that they begin and end, and what is known of each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from asr.search.alignment import Span
 from asr.search.ctc import speech_posterior
 from asr.search.witness import WORD_SPEECH
 
-SPEECH = 0.5  # probability of speech (gate) from which on a loud position has sound
+SPEECH = 0.5  # probability of speech (gate) from which on a loud position has sound, and speech is heard without CTC
 HEARD = 0.5  # posterior of all pieces together from which on CTC hears something in a position
 
 
@@ -42,7 +42,8 @@ class Utterance:
     Attributes:
         segment: where it lies in the stream, and why it ended.
         log_power: `(time, mels)` log10 power.
-        log_probs: `(positions, vocabulary)`, CTC of the first pass.
+        log_probs: `(positions, vocabulary)`, CTC of the first pass; no positions where it was not encoded.
+        heard: `(positions,)`, True where something was heard: by CTC, or by the gate where nothing was encoded.
         sounding: leading frames that are no padding, at least 1.
         speech: `(positions,)` probability of speech, by the gate; None: it is not asked.
         draft: pieces of the last partial, which make reading faster and change nothing.
@@ -51,6 +52,7 @@ class Utterance:
     segment: Segment
     log_power: Tensor
     log_probs: Tensor
+    heard: Tensor
     sounding: int
     speech: Tensor | None = None
     draft: Sequence[int] = ()
@@ -68,28 +70,30 @@ class Segments:
     Args:
         model: the model.
         rules: when utterances end; None: the whole stream is one utterance.
-        gate: tells speech from noise: noise neither keeps utterances open nor becomes words; None: it is not asked.
+        gate: tells speech from noise; it may be None where chunks are encoded and `vad` is off.
         look_ahead: positions that each chunk has seen after it.
+        vad: noise, by the gate, neither keeps utterances open nor becomes words.
 
     Attributes:
         silent: chunks without sound since the last one with sound.
     """
 
     def __init__(
-        self, model: SpeechModel, rules: EndpointRules | None, gate: SpeechGate | None, look_ahead: int
+        self, model: SpeechModel, rules: EndpointRules | None, gate: SpeechGate | None, look_ahead: int, vad: bool
     ) -> None:
         sizes, device = model.config, model.device
         self.model, self.silent = model, 0
-        self._look_ahead = look_ahead
+        self._look_ahead, self._vad, self._asked = look_ahead, vad, 0
         self._endpointer = None if rules is None else Endpointer(rules, model.position_seconds)
         self._gate = None if gate is None else GateTrack(gate)
         self._frames = Track(torch.zeros(0, SUBSAMPLING, sizes.features.mels, device=device))
         self._log_probs = Track(torch.zeros(0, sizes.encoder.vocabulary, device=device))
+        self._heard = Track(torch.zeros(0, dtype=torch.bool, device=device))
 
     @property
     def now(self) -> int:
         """The position up to which the stream has been emitted."""
-        return self._log_probs.end
+        return self._frames.end
 
     @property
     def floor(self) -> int:
@@ -102,22 +106,33 @@ class Segments:
         return self._endpointer is None or self._endpointer.open
 
     def hear(self, log_power: Tensor) -> None:
-        """The next frames `(1, time, mels)` of log10 power; the gate hears them before their chunk is complete."""
+        """The next frames `(1, time, mels)` of log10 power, before the chunk that they complete."""
         if self._gate is not None:
             self._gate.accept(log_power)
+
+    def awake(self, chunk: Chunk) -> bool:
+        """Whether an utterance is open, or may begin in the next chunk or soon after; `accept` has not seen it yet."""
+        start, self._asked = self._asked, self._asked + chunk.own
+        if self.open or self._gate is None:
+            return True
+        power = self.model.power(chunk.window)[0]
+        stirs = self._gate.between(start, start + len(power)) > WORD_SPEECH
+        return bool((stirs if self._vad else stirs | (power > chunk.loud_from)).any())
 
     def accept(self, chunk: Chunk, sounding: int) -> Iterator[Utterance]:
         """Utterances that end in the next chunk; `sounding`: frames of the stream so far that are no padding."""
         start, log_probs = self.now, chunk.log_probs[0]
         self._log_probs.append(log_probs)
         self._frames.append(chunk.log_power[0].unflatten(0, (-1, SUBSAMPLING)))
-        if self._endpointer is None:
-            return
         power = self.model.power(chunk.log_power)[0]
         audible = loud = power > chunk.loud_from
-        hears = speech_posterior(log_probs) > HEARD
-        if (speech := self.speech(start, self.now)) is not None:
+        speech = self._judged(start, self.now)
+        hears = speech_posterior(log_probs) > HEARD if len(log_probs) else speech > SPEECH
+        if self._vad:
             loud, hears = loud & (speech > SPEECH), hears & (speech > WORD_SPEECH)
+        self._heard.append(hears)
+        if self._endpointer is None:
+            return
         evidence = [column.tolist() for column in (loud, hears, power, audible)]
         self.silent = 0 if any(evidence[0]) or any(evidence[1]) else self.silent + 1
         for position in zip(*evidence, strict=True):
@@ -135,14 +150,19 @@ class Segments:
         return self._log_probs.between(start, self.now)
 
     def speech(self, start: int, end: int) -> Tensor | None:
-        """What the gate says of positions `[start, end)`, given what had been heard when they were emitted."""
+        """What the gate says of positions `[start, end)`, given what had been heard when they were emitted, if it has
+        a say in what becomes words.
+        """
+        return self._judged(start, end) if self._vad else None
+
+    def _judged(self, start: int, end: int) -> Tensor | None:
         if self._gate is None:
             return None
         return self._gate.between(start, end, (min(end, self.now) + self._look_ahead) * SUBSAMPLING)
 
     def forget(self) -> None:
         """Lets go of what no utterance will need."""
-        for track in (self._frames, self._log_probs, self._gate):
+        for track in (self._frames, self._log_probs, self._heard, self._gate):
             if track is not None:
                 track.forget(self.floor)
 
@@ -152,6 +172,7 @@ class Segments:
             segment,
             self._frames.between(start, end).flatten(0, 1),
             self._log_probs.between(start, end),
+            self._heard.between(start, end),
             max(1, sounding - start * SUBSAMPLING),
             self.speech(start, end),
         )

@@ -1,4 +1,4 @@
-"""Recordings decoded together: first passes in step, utterances read in groups, results those of single streams."""
+"""Recordings decoded together: their utterances are read in groups, and results are those of single streams."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ import torch
 from asr.events import Event
 from asr.nn.gate import SpeechGate
 from asr.nn.speech_model import SpeechModel
-from asr.recognition.first_pass import first_passes
+from asr.recognition.options import READ_TOGETHER, StreamOptions
 from asr.recognition.second_pass import read_utterances
-from asr.recognition.segments import Clock, Segments, Utterance
-from asr.recognition.stream import Stream, StreamOptions
-
-READ_TOGETHER = 8  # utterances of a long recording
+from asr.recognition.segmenter import Segmenter
+from asr.recognition.segments import Clock, Utterance
+from asr.recognition.stream import Stream
 
 
 @torch.inference_mode()
@@ -25,15 +24,11 @@ def decode_together(
     model: SpeechModel, gate: SpeechGate | None, recordings: Sequence[np.ndarray], options: StreamOptions
 ) -> list[list[Event]]:
     """The events of each of several recordings `(samples,)` at the model's rate."""
-    chunk, look_ahead = options.positions(model)
-    passes = first_passes(model, [torch.from_numpy(samples) for samples in recordings], chunk, look_ahead)
+    options = replace(options, partials="off")
     found: list[tuple[int, Utterance]] = []
-    for number, (samples, (log_power, chunks)) in enumerate(zip(recordings, passes, strict=True)):
-        segments = Segments(model, options.endpoint, gate, look_ahead)
-        segments.hear(log_power)
-        sounding = len(samples) // model.config.features.hop
-        found += [(number, one) for chunk in chunks for one in segments.accept(chunk, sounding)]
-        found += [(number, one) for one in segments.finish(sounding)]
+    for number, samples in enumerate(recordings):
+        segmenter = Segmenter(model, options, gate)
+        found += [(number, one) for one in chain(segmenter.accept(torch.from_numpy(samples)), segmenter.finish())]
     events: list[list[Event]] = [[] for _ in recordings]
     words = read_utterances(model, [utterance for _, utterance in found], options.second_pass)
     for (number, utterance), read in zip(found, words, strict=True):

@@ -22,8 +22,8 @@ from asr.cli.options import EVALUATE, MODEL, TRANSCRIBE, Defaults
 from asr.events import Final
 from asr.formats import open_writer
 from asr.recognition.endpoint import EndpointRules
+from asr.recognition.options import RECORDED, StreamOptions
 from asr.recognition.recognizer import Recognizer
-from asr.recognition.stream import RECORDED, StreamOptions
 from tests.cli.runner import asr
 from tests.recordings import SAMPLE
 

@@ -1,7 +1,6 @@
 """The second pass reads half a minute at a time at most, and nothing that breaks off in the middle of speech."""
 
 import itertools
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -14,10 +13,10 @@ from asr.audio.files import read_audio
 from asr.evaluation.wer import error_rate
 from asr.nn.gate import SILENCE
 from asr.recognition.endpoint import Segment
+from asr.recognition.options import RECORDED
 from asr.recognition.parts import ENDING, LONGEST, readable_parts, with_ending
 from asr.recognition.recognizer import Recognizer
 from asr.recognition.segments import Utterance
-from asr.recognition.stream import RECORDED
 from tests.recordings import SAMPLE, TEXTS
 from tests.small import small_model
 
@@ -26,7 +25,8 @@ def utterance(seed: int, positions: int, reason: str = "end") -> Utterance:
     g = torch.Generator().manual_seed(seed)
     frames = torch.rand(3 * positions, 80, generator=g) * 4 - 6
     log_probs = torch.randn(positions, 9, generator=g).log_softmax(-1)
-    return Utterance(Segment(100, 100 + positions, reason), frames, log_probs, 3 * positions, torch.rand(positions))
+    heard, speech = torch.rand(2, positions, generator=g)
+    return Utterance(Segment(100, 100 + positions, reason), frames, log_probs, heard > 0.5, 3 * positions, speech)
 
 
 @settings(max_examples=10)
@@ -47,8 +47,7 @@ def test_parts_follow_each_other_and_are_short_enough(seed, positions):
 def test_a_cut_is_made_in_a_pause():
     model, whole = small_model(0), utterance(1, 2000)
     whole.log_power[3 * 900 : 3 * 930] = SILENCE
-    whole.log_probs[:] = -math.inf
-    whole.log_probs[:, 0] = 0
+    whole.heard[:] = False
     first, _ = readable_parts(model, whole)
     assert 100 + 900 < first.segment.end < 100 + 930
 

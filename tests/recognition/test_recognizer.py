@@ -212,5 +212,5 @@ def test_a_missing_model_is_told_in_one_line():
 def test_no_gradients_are_kept(recognizer, samples):
     stream = recognizer.stream()
     stream.accept(samples[:16000], 16000)
-    assert not stream._segments.log_probs(0).requires_grad
+    assert not stream._segmenter._segments.log_probs(0).requires_grad
     assert not torch.is_grad_enabled() or all(not p.requires_grad for p in recognizer.model.parameters())

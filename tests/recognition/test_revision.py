@@ -1,6 +1,5 @@
 """The revised memory of a stream is that of larger chunks with more future, and partials read it."""
 
-import numpy as np
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,7 +24,7 @@ def test_it_is_the_memory_of_its_chunks_whatever_the_blocks_and_what_is_forgotte
     revision, features, heard, kept = Revision(model), None, 0, 0
     for size in cuts(data.draw, positions, 60):
         log_power, features = model.features(samples[:, heard * POSITION :][:, : size * POSITION], features)
-        revision.hear(log_power)
+        revision.hear(log_power, heard)
         heard += size
         end = revision.until(heard)
         assert heard - LOOK_AHEAD - CHUNK < end <= max(0, heard - LOOK_AHEAD)
@@ -53,7 +52,7 @@ def test_what_partials_read_is_revised_up_to_a_second_before_what_is_heard():
     recognizer, samples = Recognizer(small_reader(0)), sound(1, 300)
     stream = recognizer.stream(StreamOptions(partials="decoder", endpoint=None))
     stream.accept(samples[0].numpy(), 16000)
-    now, partials = stream._segments.now, stream._partials
+    now, partials = stream._segmenter._segments.now, stream._segmenter._partials
     revised = partials._revised
     assert now - (LOOK_AHEAD - 13) - CHUNK < revised <= now - (LOOK_AHEAD - 13)
     with torch.no_grad():
@@ -63,5 +62,5 @@ def test_what_partials_read_is_revised_up_to_a_second_before_what_is_heard():
     expected = torch.cat([late.memory[0, :revised], soon.memory[0, revised:now]])
     torch.testing.assert_close(partials._memory.values, expected, atol=1e-4, rtol=0)
     patient = recognizer.stream(StreamOptions(320, 24 * LOOK_AHEAD, partials="decoder"))
-    patient.accept(np.zeros(16000, np.float32), 16000)
-    assert patient._partials._revision is None
+    patient.accept(samples[0].numpy(), 16000)
+    assert patient._segmenter._partials._revision is None
