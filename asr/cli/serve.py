@@ -142,7 +142,7 @@ def serve(
     except ImportError as error:
         raise AsrError(f"{error.name} is missing: pip install 'asr[serve]'") from error
     from asr.recognition.endpoint import EndpointRules
-    from asr.recognition.stream import StreamOptions
+    from asr.recognition.options import StreamOptions
     from asr.serve.limits import Limits
     from asr.serve.server import Place, Server
 

@@ -12,8 +12,9 @@ import torch
 
 from asr.audio.samples import Samples
 from asr.events import Event
+from asr.recognition.options import StreamOptions
 from asr.recognition.recognizer import Recognizer
-from asr.recognition.stream import Stream, StreamOptions
+from asr.recognition.stream import Stream
 
 Value = TypeVar("Value")
 

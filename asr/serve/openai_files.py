@@ -20,7 +20,7 @@ from asr.audio.files import AudioFile
 from asr.errors import AsrError
 from asr.events import Final
 from asr.formats import render
-from asr.recognition.stream import RECORDED
+from asr.recognition.options import RECORDED
 from asr.serve.limits import BadMessage, Limits, Refusal, Silent, TooLarge
 from asr.serve.service import Service
 from asr.serve.sockets import denial

@@ -18,8 +18,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from asr.errors import AsrError
+from asr.recognition.options import StreamOptions
 from asr.recognition.recognizer import Recognizer
-from asr.recognition.stream import StreamOptions
 from asr.serve.app import build
 from asr.serve.engine import Engine
 from asr.serve.limits import Limits

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 
-from asr.recognition.stream import StreamOptions
+from asr.recognition.options import StreamOptions
 from asr.serve.engine import Engine
 from asr.serve.limits import Full, Limits, Refusal
 from asr.serve.session import Session

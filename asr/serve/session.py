@@ -12,7 +12,7 @@ import numpy as np
 
 from asr.audio.samples import check_rate
 from asr.events import Endpoint, Event, Final, Partial, Word, on_clock
-from asr.recognition.stream import StreamOptions
+from asr.recognition.options import StreamOptions
 from asr.serve.engine import Engine
 from asr.serve.limits import Limits, Overload
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from asr.recognition.endpoint import EndpointRules
+from asr.recognition.options import StreamOptions
 from asr.recognition.recognizer import Recognizer
-from asr.recognition.stream import StreamOptions
 from asr.serve.limits import Limits
 from asr.serve.server import Place, Server
 from tests.recordings import RATE, speech_like

@@ -10,8 +10,8 @@ from asr.audio.files import AudioFile
 from asr.errors import AsrError
 from asr.evaluation.wer import error_rate
 from asr.events import Final
+from asr.recognition.options import StreamOptions
 from asr.recognition.recognizer import Recognizer
-from asr.recognition.stream import StreamOptions
 from asr.serve.client import RemoteStream
 from asr.serve.limits import Limits
 from tests.cli.runner import asr

@@ -7,8 +7,8 @@ import pytest
 import soundfile
 
 from asr.evaluation.wer import error_rate
+from asr.recognition.options import StreamOptions
 from asr.recognition.recognizer import Recognizer
-from asr.recognition.stream import StreamOptions
 from tests.recordings import RATE, SAMPLE, TEXTS
 from tests.serve.browser import Browser
 from tests.serve.running import SOUND, running
