@@ -164,6 +164,7 @@ def _greet(server: Server) -> None:
     place, ports = server.place, server.ports
     host = f"[{place.host}]" if ":" in place.host else place.host
     scheme = "http" if place.certificate is None else "https"
-    tell(f"serving {scheme}://{host}:{ports[0]}/ for {server.service.limits.streams} streams; Ctrl-C ends")
+    most = server.service.limits.streams
+    tell(f"serving {scheme}://{host}:{ports[0]}/ with room for {most} stream{'s' * (most > 1)}; Ctrl-C ends")
     if len(ports) > 1:
         tell(f"serving Wyoming at tcp://{host}:{ports[1]}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from starlette.applications import Starlette
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
@@ -59,7 +60,10 @@ def build(service: Service, token: str | None = None, origins: tuple[str, ...] =
         WebSocketRoute("/sherpa", endpoint(service, talk_sherpa)),
         WebSocketRoute("/", endpoint(service, _talk_at_the_root)),
     ]
-    return Guard(Starlette(routes=routes), service, token, origins)
+    app = Guard(Starlette(routes=routes), service, token, origins)
+    if not origins:
+        return app
+    return CORSMiddleware(app, allow_origins=origins, allow_methods=["GET", "POST"], allow_headers=["*"])
 
 
 async def _talk_at_the_root(talk: Talk, service: Service) -> None:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
+import torch
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from asr.errors import AsrError
+from asr.nn.speech_model import SpeechModel
 from asr.recognition.options import StreamOptions
 from asr.recognition.recognizer import Recognizer
 from asr.serve.app import build
@@ -27,8 +28,8 @@ from asr.serve.service import Service
 from asr.serve.wyoming import LONGEST_LINE, serve_wyoming
 
 LARGEST_HEADER = 1 << 14  # bytes
-TRIAL = 4.0  # s of noise by which the machine is measured
-SPEECH = 2.0  # times as long as noise, which has no words, does speech take
+TRIAL = 4.0  # s of sound by which the machine is measured
+SPEECH = 3.0  # times as long as its encoding does speech take with all else: partials, finals, the gate
 SHARE = 0.8  # of the threads' time that streams may take
 
 
@@ -88,7 +89,7 @@ class Server(uvicorn.Server):
             self._sockets.append(_listen(place.host, place.wyoming))
         engine = Engine(recognizer, threads)
         if limits.streams == 0:
-            limits = replace(limits, streams=room(recognizer, options, threads))
+            limits = replace(limits, streams=room(recognizer.model, options, threads))
         self.service = Service(engine, limits, options, model)
         try:
             super().__init__(
@@ -208,13 +209,15 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def room(recognizer: Recognizer, options: StreamOptions, threads: int) -> int:
-    """How many streams in real time this machine has room for, after a look at how long it takes for one."""
-    rate = recognizer.sample_rate
-    noise = np.random.default_rng(0).normal(0, 0.05, round(TRIAL * rate)).astype(np.float32)
+@torch.inference_mode()
+def room(model: SpeechModel, options: StreamOptions, threads: int) -> int:
+    """How many streams in real time this machine has room for, by how long its encoder takes."""
+    torch.set_num_threads(1)
+    sound = torch.zeros(1, round(TRIAL / model.position_seconds) * model.position_samples)
+    chunk, look_ahead = options.positions(model)
+    took = []
     for _ in range(2):  # the first time, things are loaded
-        stream, begun = recognizer.stream(options), time.perf_counter()
-        for start in range(0, len(noise), rate // 5):
-            stream.accept(noise[start : start + rate // 5], rate)
-        factor = (time.perf_counter() - begun) / TRIAL
-    return max(1, int(SHARE * threads / (SPEECH * factor)))
+        begun = time.perf_counter()
+        model(sound, model.start(chunk=chunk, look_ahead=look_ahead), final=True)
+        took.append(time.perf_counter() - begun)
+    return max(1, int(SHARE * threads / (SPEECH * took[-1] / TRIAL)))

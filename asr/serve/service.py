@@ -52,7 +52,7 @@ class Service:
         if self.ending:
             raise Full("the server ends: come again")
         if len(self._sessions) >= self.limits.streams:
-            raise Full(f"{self.limits.streams} streams are open, and there is room for no more: come again")
+            raise Full(f"no room: {len(self._sessions)} open, which is the most; come again")
 
     @asynccontextmanager
     async def session(

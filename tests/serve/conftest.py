@@ -5,10 +5,6 @@ import io
 import pytest
 import soundfile
 
-pytest.importorskip("starlette")
-pytest.importorskip("uvicorn")
-pytest.importorskip("websockets")
-
 from asr.recognition.recognizer import Recognizer
 from asr.serve.limits import Limits
 from tests.recordings import RATE

@@ -77,6 +77,18 @@ def test_pages_of_other_sites_are_kept_out(server):
     connect(f"{server.ws}/v1/watch", origin=server.http).close()
 
 
+def test_pages_that_are_named_may_come_in(recognizer):
+    friend, asked = "https://friend.example", "Access-Control-Allow-Origin"
+    with running(recognizer, token="secret", origins=(friend,)) as server:
+        headers = {"Origin": friend, "Access-Control-Request-Method": "POST"}
+        headers["Access-Control-Request-Headers"] = "authorization"
+        request = urllib.request.Request(f"{server.http}/v1/audio/transcriptions", headers=headers, method="OPTIONS")
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            assert answer.headers[asked] == friend
+        connect(f"{server.ws}/v1/watch?token=secret", origin=friend).close()
+        assert refused(f"{server.ws}/v1/watch?token=secret", origin="https://other.example") == 403
+
+
 def test_a_page_under_a_name_of_its_own_is_kept_out(server):
     headers = {"Host": "rebound.example", "Origin": "http://rebound.example"}
     assert status(server, "/v1/models", **headers) == 403
@@ -91,7 +103,7 @@ def test_without_room_the_handshake_is_refused_and_room_returns(guarded):
             pass
         assert error.value.response.status_code == 503
         assert error.value.response.headers["Retry-After"] == "2"
-        assert b"1 streams are open" in error.value.response.body
+        assert b"no room: 1 open" in error.value.response.body
         first.socket.close()  # vanishes without a word
     wait_until(lambda: not guarded.service._sessions)
 
