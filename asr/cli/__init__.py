@@ -14,6 +14,7 @@ from asr.cli.devices import devices
 from asr.cli.evaluate import evaluate
 from asr.cli.inspect import inspect
 from asr.cli.live import live
+from asr.cli.serve import serve
 from asr.cli.train import train
 from asr.cli.transcribe import transcribe
 from asr.cli.validate import validate_data
@@ -27,7 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for group, commands in {
-    "Speech into text": (transcribe, live, devices),
+    "Speech into text": (transcribe, live, serve, devices),
     "What the models hear": (classify, inspect),
     "Training": (train, validate_data),
     "Measuring": (evaluate,),

@@ -48,7 +48,9 @@ if TYPE_CHECKING:
     from asr.events import Event
     from asr.formats.writers import Writer
     from asr.recognition.session import Source, View
+    from asr.serve.client import RemoteStream
 
+ELSEWHERE = "Decoding elsewhere"
 RECORDING = "A recording in the microphone's place"  # options of it, in the help
 LAG_WORTH_TELLING = 2.0  # s that recognition was behind the sound
 
@@ -119,6 +121,21 @@ def live(
         int | None,
         typer.Option("--channels", metavar="N", min=1, help="With --raw: how many. Default: 1.", rich_help_panel=SOUND),
     ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            "--server",
+            metavar="URL",
+            help="Send the sound to asr serve at ws://host:port; what is said of decoding here does not count there.",
+            rich_help_panel=ELSEWHERE,
+        ),
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token", metavar="TEXT", envvar="ASR_TOKEN", help="That the server wants.", rich_help_panel=ELSEWHERE
+        ),
+    ] = None,
     device: Device = DEVICE,
     threads: Threads = None,
 ) -> None:
@@ -155,7 +172,7 @@ def live(
         from asr.recognition.options import StreamOptions
         from asr.recognition.session import listen  # slow to import: after what can be wrong
 
-        recognizer = load_recognizer(model, device, threads)
+        recognizer = None if server is not None else load_recognizer(model, device, threads)
         options = StreamOptions(
             chunk_ms=chunk_ms,
             look_ahead_ms=look_ahead_ms,
@@ -167,7 +184,7 @@ def live(
         resources.enter_context(source)
         recorder = None if save_audio is None else resources.enter_context(Recorder(save_audio, source.sample_rate))
         resources.enter_context(_signals_stop(source))
-        stream = recognizer.stream(options, view.tell)
+        stream = _open_remote(server, token) if recognizer is None else recognizer.stream(options, view.tell)
         spoken = (
             "" if input is not None else f"listening to {source.name} at {source.sample_rate} Hz: speak; Ctrl-C ends"
         )
@@ -179,6 +196,14 @@ def live(
     if isinstance(source, Playback) and not heard:
         amount = f"no words heard in {stream.seconds:.1f} s" if stream.seconds else "holds no sound (0 s long)"
         raise AsrError(f"{source.name}: {amount}")
+
+
+def _open_remote(server: str, token: str | None) -> RemoteStream:
+    try:
+        from asr.serve.client import RemoteStream
+    except ImportError as error:
+        raise AsrError(f"{error.name} is missing: pip install 'asr[serve]'") from error
+    return RemoteStream(server, token)
 
 
 def _summarise(statistics: Statistics) -> None:
