@@ -7,6 +7,7 @@ from typing import Literal
 
 from asr.nn.speech_model import SpeechModel
 from asr.recognition.endpoint import EndpointRules
+from asr.search.hotwords import Hotword
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class StreamOptions:
             machine turns out too slow, then CTC.
         endpoint: when utterances end; None: the whole stream is one utterance.
         vad: a gate tells speech from noise: noise neither keeps utterances open nor becomes words.
+        hotwords: words and phrases that are likelier than others, in partials and finals of the attention decoder.
     """
 
     chunk_ms: float = 320
@@ -33,6 +35,7 @@ class StreamOptions:
     partials: Literal["off", "auto", "decoder", "ctc"] = "off"
     endpoint: EndpointRules | None = field(default_factory=EndpointRules)
     vad: bool = False
+    hotwords: tuple[Hotword, ...] = ()
 
     @property
     def first_pass(self) -> bool:
