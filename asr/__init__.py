@@ -12,15 +12,17 @@ if TYPE_CHECKING:
     from asr.recognition.recognizer import Recognizer
     from asr.recognition.stream import Stream
     from asr.recognition.transcript import Transcript
+    from asr.search.hotwords import Hotword
 
 _HOMES = {  # what each module gives; loaded when it is first asked for, so that `import asr` costs nothing
     "asr.errors": ("AsrError",),
     "asr.events": ("Endpoint", "Event", "Final", "Partial", "Word"),
     "asr.recognition.endpoint": ("EndpointRules",),
-    "asr.recognition.recognizer": ("Recognizer",),
     "asr.recognition.options": ("RECORDED", "StreamOptions"),
+    "asr.recognition.recognizer": ("Recognizer",),
     "asr.recognition.stream": ("Stream",),
     "asr.recognition.transcript": ("Transcript",),
+    "asr.search.hotwords": ("Hotword",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -31,6 +33,7 @@ __all__ = [
     "EndpointRules",
     "Event",
     "Final",
+    "Hotword",
     "Partial",
     "Recognizer",
     "Stream",

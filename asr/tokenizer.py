@@ -140,6 +140,10 @@ class PieceTable:
         """The text of ids; bytes that are no UTF-8 become the replacement character, special pieces nothing."""
         return b"".join(self._bytes[i] for i in ids).decode("utf-8", "replace").strip()
 
+    def raw(self, piece: int) -> str:
+        """The text of one piece with its leading space; empty where it is no text of its own."""
+        return self._bytes[piece].decode("utf-8", "ignore")
+
     def encode(self, text: str) -> list[int]:
         """Ids of a text, by byte-pair encoding (Sennrich et al. 2016): earlier pieces of the table merge first.
 

@@ -21,6 +21,8 @@ from asr.cli.options import (
     SPEED,
     ChunkMs,
     Device,
+    HotwordFile,
+    HotwordTexts,
     LongestS,
     LookAheadMs,
     Model,
@@ -36,6 +38,7 @@ from asr.cli.options import (
     Vad,
     load_recognizer,
     raw_format,
+    read_hotwords,
     refuse_overwriting,
 )
 from asr.cli.tell import tell
@@ -99,6 +102,8 @@ def live(
     unheard_ms: UnheardMs = LIVE.unheard_ms,
     longest_s: LongestS = LIVE.longest_s,
     vad: Vad = LIVE.vad,
+    hotword: HotwordTexts = None,
+    hotwords: HotwordFile = None,
     input: Annotated[
         str | None,
         typer.Option(
@@ -153,6 +158,7 @@ def live(
     if input is None and (headless is not None or track is not None):
         raise typer.BadParameter("--raw and --track are about a recording: name it with --input, or - for a pipe")
     refuse_overwriting(output, [] if input is None else [input])
+    words = read_hotwords(hotword, hotwords)
     with ExitStack() as resources:
         view = resources.enter_context(_open_view(format))
         from asr.audio.microphone import Microphone
@@ -180,6 +186,7 @@ def live(
             partials=partials.value,
             endpoint=EndpointRules(pause_ms / 1000, unheard_ms / 1000, longest_s),
             vad=vad,
+            hotwords=words,
         )
         resources.enter_context(source)
         recorder = None if save_audio is None else resources.enter_context(Recorder(save_audio, source.sample_rate))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from asr.cli.tell import tell
 from asr.errors import AsrError, AudioError
 
 if TYPE_CHECKING:
     from asr.audio.raw import RawFormat
     from asr.recognition.recognizer import Recognizer
+    from asr.search.hotwords import Hotword
 
 
 class Switch(str, Enum):
@@ -60,9 +62,10 @@ class Defaults:
 
 
 EVALUATE = Defaults()
-TRANSCRIBE = Defaults(chunk_ms=640, look_ahead_ms=0)
+TRANSCRIBE = Defaults(chunk_ms=640)
 LIVE = Defaults(pause_ms=800, vad=True)
 MODEL, DEVICE = "en", "cpu"
+WORDS = "Your words"
 
 LONGEST_MS = 60_000  # of a chunk or a look-ahead
 
@@ -152,6 +155,24 @@ Threads = Annotated[
     ),
 ]
 
+HotwordTexts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--hotword",
+        metavar="TEXT",
+        help="A name or phrase that is likelier than others; may come several times.",
+        rich_help_panel=WORDS,
+    ),
+]
+HotwordFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--hotwords",
+        metavar="FILE",
+        help="A list of them, a line each: TEXT, or TEXT = how it is said, another way * WEIGHT.",
+        rich_help_panel=WORDS,
+    ),
+]
 Track = Annotated[
     int | None,
     typer.Option(
@@ -180,6 +201,33 @@ Rate = Annotated[
         rich_help_panel=SOUND,
     ),
 ]
+
+
+def read_hotwords(words: Sequence[str] | None, path: Path | None) -> tuple[Hotword, ...]:
+    """What `--hotword` and `--hotwords` say together; what is beyond what was found to do no harm is said.
+
+    Raises:
+        AsrError: the list cannot be read, or a line of it is no hotword.
+    """
+    if not words and path is None:
+        return ()
+    from asr.search.hotwords import SAFE, SAFE_LIST, parse_hotword
+
+    lines = list(words or ())
+    if path is not None:
+        try:
+            text = path.read_text("utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+            raise AsrError(f"--hotwords {path}: {reason}") from error
+        lines += [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    found = tuple(map(parse_hotword, lines))
+    if len(found) > SAFE_LIST:
+        tell(f"{len(found)} hotwords: with more than {SAFE_LIST} other words may come out wrong")
+    for word in found:
+        if word.weight > SAFE:
+            tell(f"hotword {word.text}: above weight {SAFE:g} other words may come out wrong")
+    return found
 
 
 def complete_formats(incomplete: str) -> list[str]:

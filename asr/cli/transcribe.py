@@ -18,6 +18,8 @@ from asr.cli.options import (
     ChunkMs,
     Device,
     Engine,
+    HotwordFile,
+    HotwordTexts,
     LongestS,
     LookAheadMs,
     Model,
@@ -35,6 +37,7 @@ from asr.cli.options import (
     parse_channels,
     parse_formats,
     raw_format,
+    read_hotwords,
     refuse_overwriting,
 )
 from asr.errors import AsrError
@@ -138,6 +141,8 @@ def transcribe(
     unheard_ms: UnheardMs = TRANSCRIBE.unheard_ms,
     longest_s: LongestS = TRANSCRIBE.longest_s,
     vad: Vad = TRANSCRIBE.vad,
+    hotword: HotwordTexts = None,
+    hotwords: HotwordFile = None,
     channels: Annotated[
         str,
         typer.Option(
@@ -167,6 +172,7 @@ def transcribe(
     separate, count = parse_channels(channels)
     headless = raw_format(raw, rate, count)
     _check_usage(files, listed, formats, output, output_dir, beside, resume or overwrite, timestamps)
+    words = read_hotwords(hotword, hotwords)
     from asr.jobs.inputs import find_inputs
 
     inputs = find_inputs(files or [], listed)
@@ -184,7 +190,8 @@ def transcribe(
     from asr.recognition.recognizer import StreamOptions
 
     rules = EndpointRules(pause=pause_ms / 1000, unheard=unheard_ms / 1000, longest=longest_s)
-    options = StreamOptions(chunk_ms, look_ahead_ms, second_pass=second_pass is Switch.on, endpoint=rules, vad=vad)
+    second = second_pass is Switch.on
+    options = StreamOptions(chunk_ms, look_ahead_ms, second_pass=second, endpoint=rules, vad=vad, hotwords=words)
     settings = Settings(model, device, threads, options, separate, track=track, raw=headless)
     jobs = 1 if piped else jobs
     if to_files:

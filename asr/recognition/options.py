@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -10,6 +11,7 @@ from asr.audio.samples import is_number
 from asr.errors import ConfigError
 from asr.nn.speech_model import SpeechModel
 from asr.recognition.endpoint import EndpointRules
+from asr.search.hotwords import Hotword, as_hotword
 
 Partials = Literal["off", "auto", "decoder", "ctc"]
 
@@ -30,6 +32,8 @@ class StreamOptions:
             machine turns out too slow, then CTC.
         endpoint: when utterances end; None: the whole stream is one utterance.
         vad: a gate tells speech from noise: noise neither keeps utterances open nor becomes words.
+        hotwords: words and phrases that are likelier than others, in partials and finals of the attention decoder;
+            a string is one as `parse_hotword` reads it.
 
     Raises:
         ConfigError: one of them has an impossible value.
@@ -41,6 +45,7 @@ class StreamOptions:
     partials: Partials = "off"
     endpoint: EndpointRules | None = field(default_factory=EndpointRules)
     vad: bool = False
+    hotwords: Iterable[Hotword | str] = ()
 
     def __post_init__(self) -> None:
         for name in ("chunk_ms", "look_ahead_ms"):
@@ -54,6 +59,9 @@ class StreamOptions:
             raise ConfigError(f"partials: must be one of {', '.join(get_args(Partials))}, not {self.partials!r}")
         if not isinstance(self.endpoint, EndpointRules | None):
             raise ConfigError(f"endpoint: must be EndpointRules, or None, not {self.endpoint!r}")
+        if isinstance(self.hotwords, str) or not isinstance(self.hotwords, Iterable):
+            raise ConfigError(f"hotwords: must be a list of them, not {self.hotwords!r}")
+        object.__setattr__(self, "hotwords", tuple(map(as_hotword, self.hotwords)))
 
     @property
     def first_pass(self) -> bool:

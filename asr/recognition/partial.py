@@ -32,6 +32,7 @@ from asr.nn.speech_model import SpeechModel
 from asr.search.alignment import align_words
 from asr.search.ctc import ctc_greedy
 from asr.search.greedy import write
+from asr.search.hotwords import Hotwords
 from asr.search.hypothesis import Hypothesis
 from asr.search.rules import REPEATED, Longest, MostLetters, NoEarlyEnd, NoRepeats
 from asr.search.steps import DraftedSteps
@@ -90,10 +91,16 @@ class CtcPartial:
 
 
 class DecoderPartial:
-    """The attention decoder's hypothesis."""
+    """The attention decoder's hypothesis.
 
-    def __init__(self, model: SpeechModel) -> None:
-        self.model = model
+    Args:
+        model: the model.
+        hotwords: what it leans towards.
+    """
+
+    def __init__(self, model: SpeechModel, hotwords: Hotwords | None = None) -> None:
+        self.model, self._hotwords = model, hotwords
+        self._spotter = None if hotwords is None else hotwords.spotter()
         self.text, self.stable = "", ""
         self.pieces: list[int] = []
         self._history: list[list[int]] = []  # the last hypotheses: ids without start and end
@@ -110,6 +117,8 @@ class DecoderPartial:
             decoder.extend(memory, self._state)
         self._positions += memory.shape[1]
         self._log_probs.append(log_probs)
+        if self._spotter is not None:
+            self._spotter.accept(log_probs)
         letters = letter_count(self.model.tokenizer.decode(ctc_greedy(torch.cat(self._log_probs))))
         before = self.pieces
         checked, rest, chances = self._decode(letters)
@@ -165,6 +174,8 @@ class DecoderPartial:
             MostLetters(table, LETTERS_HEARD * letters + LETTERS_MORE),
             NoRepeats(table, self._heard_again, self._agreed),
         ]
+        if self._spotter is not None:
+            rules.append(self._hotwords.rule(self._hotwords.spotted(self._spotter)))
         write(steps, table, decoder.config.end, [text], [rules])
         rest = [] if steps.ended else steps.unchecked
         if rest and steps.lost:  # from its next word on

@@ -10,6 +10,7 @@ from asr.recognition.revision import LOOK_AHEAD, Revision
 from asr.recognition.segments import Segments
 from asr.recognition.track import Track
 from asr.search.ctc import speech_posterior
+from asr.search.hotwords import Hotwords
 from asr.search.witness import hears_speech, writes
 
 
@@ -53,8 +54,11 @@ class Partials:
                 self._revision = Revision(self.model, start)
             self._revision.hear(chunk.window, start)
 
-    def update(self) -> tuple[str, str] | None:
-        """The text of the open utterance and its stable prefix, if it has changed with the last chunk."""
+    def update(self, hotwords: Hotwords | None = None) -> tuple[str, str] | None:
+        """The text of the open utterance and its stable prefix, if it has changed with the last chunk.
+
+        `hotwords`: what a text that begins now leans towards.
+        """
         segments, revised = self._segments, self._revise()
         if not segments.open:
             return None
@@ -63,7 +67,7 @@ class Partials:
         if not (hears_speech(speech_posterior(log_probs), segments.speech(start, now)) and writes(log_probs)):
             return None
         if self._hypothesis is None:
-            self._hypothesis = (DecoderPartial if self._decoder else CtcPartial)(self.model)
+            self._hypothesis = DecoderPartial(self.model, hotwords) if self._decoder else CtcPartial(self.model)
             self.start = self._until = start
         elif segments.silent > 1 and not revised:  # nothing new since the last update
             return None

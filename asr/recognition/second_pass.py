@@ -21,6 +21,7 @@ from asr.recognition.segments import ReadWord, Utterance
 from asr.search.alignment import Span, align_words, widen
 from asr.search.ctc import ctc_greedy, speech_posterior
 from asr.search.greedy import attention_greedy
+from asr.search.hotwords import Hotwords
 from asr.search.hypothesis import Hypothesis
 from asr.search.repeats import settle_repeats
 from asr.search.witness import hears_speech, hears_word, recognises
@@ -44,7 +45,10 @@ class _Encoded:
 
 @torch.inference_mode()
 def read_utterances(
-    model: SpeechModel, utterances: Sequence[Utterance], second_pass: bool = True
+    model: SpeechModel,
+    utterances: Sequence[Utterance],
+    second_pass: bool = True,
+    hotwords: Hotwords | None = None,
 ) -> list[list[ReadWord]]:
     """The words of each utterance.
 
@@ -54,22 +58,22 @@ def read_utterances(
         return [_read_ctc(model, one, one.log_probs) for one in utterances]
     parts = [(index, part) for index, one in enumerate(utterances) for part in readable_parts(model, one)]
     words: list[list[ReadWord]] = [[] for _ in utterances]
-    for (index, part), read in zip(parts, _read_parts(model, [part for _, part in parts]), strict=True):
+    for (index, part), read in zip(parts, _read_parts(model, [part for _, part in parts], hotwords), strict=True):
         offset = part.segment.start - utterances[index].segment.start
         words[index] += [word.moved(offset) for word in read]
     return words
 
 
-def _read_parts(model: SpeechModel, utterances: Sequence[Utterance]) -> list[list[ReadWord]]:
+def _read_parts(model: SpeechModel, utterances: Sequence[Utterance], hotwords: Hotwords | None) -> list[list[ReadWord]]:
     words: list[list[ReadWord]] = [[] for _ in utterances]
     encoded: list[_Encoded] = []
     for batch in _batches(utterances):
         encoded += _encode(model, utterances, batch)
         while len(encoded) >= MOST_ROWS:
-            _decode(model, encoded[:MOST_ROWS], words)
+            _decode(model, encoded[:MOST_ROWS], words, hotwords)
             encoded = encoded[MOST_ROWS:]
     if encoded:
-        _decode(model, encoded, words)
+        _decode(model, encoded, words, hotwords)
     return words
 
 
@@ -125,7 +129,9 @@ def _encode(model: SpeechModel, utterances: Sequence[Utterance], batch: Sequence
     return encoded
 
 
-def _decode(model: SpeechModel, encoded: Sequence[_Encoded], words: list[list[ReadWord]]) -> None:
+def _decode(
+    model: SpeechModel, encoded: Sequence[_Encoded], words: list[list[ReadWord]], hotwords: Hotwords | None
+) -> None:
     """Puts the words of encoded utterances in their places."""
     if model.decoder is None:
         for one in encoded:
@@ -139,6 +145,7 @@ def _decode(model: SpeechModel, encoded: Sequence[_Encoded], words: list[list[Re
         [len(one.memory) * model.position_seconds for one in encoded],
         [letter_count(one.ctc_text) for one in encoded],
         encoded[0].utterance.draft if len(encoded) == 1 else (),
+        () if hotwords is None else [[hotwords.rule(hotwords.heard_in(one.log_probs))] for one in encoded],
     )
     for one, hypothesis in zip(encoded, hypotheses, strict=True):
         words[one.index] = _witnessed(model, hypothesis, one)

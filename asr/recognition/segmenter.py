@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from torch import Tensor
 
+from asr.errors import AsrError
 from asr.events import Partial
 from asr.nn.gate import SpeechGate
 from asr.nn.speech_model import Chunk, SpeechModel
@@ -14,6 +15,7 @@ from asr.recognition.first_pass import ChunkEncoder, FirstPass
 from asr.recognition.options import StreamOptions
 from asr.recognition.partials import Partials
 from asr.recognition.segments import Clock, Segments, Utterance
+from asr.search.hotwords import Hotword, Hotwords, as_hotword
 
 
 class Segmenter:
@@ -26,10 +28,12 @@ class Segmenter:
 
     Attributes:
         chunks: chunks heard so far.
+        hotwords: that partials of the next utterance lean towards.
     """
 
     def __init__(self, model: SpeechModel, options: StreamOptions, gate: SpeechGate | None) -> None:
         self.model, self.chunks = model, 0
+        self.hotwords: Hotwords | None = None
         chunk, look_ahead = options.positions(model)
         self._first = FirstPass(model, chunk, look_ahead)
         self._encoder = ChunkEncoder(model, chunk) if options.first_pass or gate is None else None
@@ -81,7 +85,7 @@ class Segmenter:
             partials.append(chunk)
         for utterance in segments.accept(chunk, self._sounding):
             yield self._ended(utterance)
-        if partials is not None and (said := partials.update()) is not None:
+        if partials is not None and (said := partials.update(self.hotwords)) is not None:
             yield Partial(*said, self.clock.at(segments.floor), self.clock.at(segments.now))
         segments.forget()
         if partials is not None:
@@ -94,3 +98,17 @@ class Segmenter:
         draft = self._partials.pieces
         self._partials.close()
         return replace(utterance, draft=draft)
+
+
+def hotwords_of(model: SpeechModel, second_pass: bool, words: Iterable[Hotword | str]) -> Hotwords | None:
+    """Hotwords as a model hears and writes them; None: there are none.
+
+    Raises:
+        AsrError: there are too many, or finals are not the attention decoder's.
+    """
+    words = list(map(as_hotword, words))
+    if not words:
+        return None
+    if not second_pass or model.decoder is None:
+        raise AsrError("hotwords are for the attention decoder: finals by greedy CTC know none")
+    return Hotwords(words, model.tokenizer, model.decoder_pieces)

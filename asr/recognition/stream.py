@@ -17,8 +17,9 @@ from asr.nn.speech_model import SpeechModel
 from asr.recognition.options import StreamOptions
 from asr.recognition.pace import Pace
 from asr.recognition.second_pass import read_utterances
-from asr.recognition.segmenter import Segmenter
+from asr.recognition.segmenter import Segmenter, hotwords_of
 from asr.recognition.segments import Utterance
+from asr.search.hotwords import Hotword
 
 FALLEN_BACK = "too slow for partials by the attention decoder: from here on they are greedy CTC"
 
@@ -48,6 +49,7 @@ class Stream:
         self._together = together
         self._unread: list[Utterance] = []
         self._segmenter = Segmenter(model, options, gate)
+        self.listen_for(options.hotwords)
         self._warn, self._pace = warn, Pace() if options.partials == "auto" else None
         self._resampler: StreamResampler | None = None
         self._intake: Intake | None = None
@@ -68,6 +70,15 @@ class Stream:
     def seconds(self) -> float:
         """Stream time: how much sound has been accepted."""
         return self._segmenter.clock.end
+
+    def listen_for(self, hotwords: Iterable[Hotword | str]) -> None:
+        """Takes other hotwords from here on: finals at once, partials from the next utterance on.
+
+        Raises:
+            AsrError: there are too many, or finals are not the attention decoder's.
+        """
+        self._hotwords = hotwords_of(self.model, self.options.second_pass, hotwords)
+        self._segmenter.hotwords = self._hotwords
 
     def accept(self, samples: Samples, rate: float) -> list[Event]:
         """Takes samples at `rate` hertz, an array or a tensor of any usual type and layout (see
@@ -132,7 +143,7 @@ class Stream:
     def _read(self) -> list[Event]:
         """The events of utterances that have not been read yet."""
         unread, self._unread = self._unread, []
-        read = zip(unread, read_utterances(self.model, unread, self.options.second_pass), strict=True)
+        read = zip(unread, read_utterances(self.model, unread, self.options.second_pass, self._hotwords), strict=True)
         return [event for one, words in read for event in self._segmenter.clock.events(one.segment, words)]
 
     def _fall_back(self) -> None:

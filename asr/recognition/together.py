@@ -14,7 +14,7 @@ from asr.nn.gate import SpeechGate
 from asr.nn.speech_model import SpeechModel
 from asr.recognition.options import READ_TOGETHER, StreamOptions
 from asr.recognition.second_pass import read_utterances
-from asr.recognition.segmenter import Segmenter
+from asr.recognition.segmenter import Segmenter, hotwords_of
 from asr.recognition.segments import Clock, Utterance
 from asr.recognition.stream import Stream
 
@@ -30,7 +30,8 @@ def decode_together(
         segmenter = Segmenter(model, options, gate)
         found += [(number, one) for one in chain(segmenter.accept(torch.from_numpy(samples)), segmenter.finish())]
     events: list[list[Event]] = [[] for _ in recordings]
-    words = read_utterances(model, [utterance for _, utterance in found], options.second_pass)
+    hotwords = hotwords_of(model, options.second_pass, options.hotwords)
+    words = read_utterances(model, [utterance for _, utterance in found], options.second_pass, hotwords)
     for (number, utterance), read in zip(found, words, strict=True):
         clock = Clock(model.position_seconds, len(recordings[number]) / model.config.features.sample_rate)
         events[number] += clock.events(utterance.segment, read)

@@ -27,13 +27,15 @@ def write(
         rules: of each.
     """
     while steps.rows:
-        scores = steps.logits().float().log_softmax(-1)
+        known = steps.logits().float().log_softmax(-1)
+        scores = known.clone()
         for place, row in enumerate(steps.rows):
             for rule in rules[row]:
                 rule.filter(texts[row], scores[place])
-        best, pieces = scores.max(-1)
+        pieces = scores.argmax(-1)
+        chances = known.gather(-1, pieces[:, None])[:, 0]
         chosen: list[int | None] = []
-        for row, score, piece in zip(steps.rows, best.tolist(), pieces.tolist(), strict=True):
+        for row, score, piece in zip(steps.rows, chances.tolist(), pieces.tolist(), strict=True):
             text = texts[row]
             if piece == end or any(rule.ends(text, piece) for rule in rules[row]):
                 kept = min((rule.kept(text) for rule in rules[row]), default=len(text.pieces))
@@ -54,6 +56,7 @@ def attention_greedy(
     seconds: Sequence[float],
     letters: Sequence[float] | None = None,
     draft: Sequence[int] = (),
+    more: Sequence[Sequence[Rule]] = (),
 ) -> list[Hypothesis]:
     """What the decoder writes of whole utterances.
 
@@ -66,11 +69,14 @@ def attention_greedy(
         letters: how many greedy CTC hears in each: a text may not end before half of them are written. None: it may
             end when it will.
         draft: pieces of an earlier hypothesis of a single utterance, which make it faster and change nothing.
+        more: further rules of each.
     """
     texts = [Hypothesis() for _ in seconds]
     rules: list[list[Rule]] = [[Longest(length)] for length in seconds]
     for row, heard in enumerate(letters or ()):
         rules[row].append(NoEarlyEnd(decoder.config.end, heard))
+    for own, further in zip(rules, more, strict=bool(more)):
+        own += further
     padded = lengths is not None and bool((lengths < memory.shape[1]).any())
     most = max(map(longest_text, seconds), default=0) + 1
     state = decoder.start(memory, lengths if padded else None, max_pieces=most)

@@ -27,6 +27,7 @@ NO_OPTIONS = {
     "second_pass": [None, "off", 3, []],
     "vad": [None, "off", 3, []],
     "partials": [None, "bogus", True, 1, []],
+    "hotwords": [1, None, "Titicaca", [1], [""]],
     "endpoint": [1, "x", True, [], StreamOptions()],
 }
 NO_SOUND = [

@@ -76,7 +76,7 @@ def test_a_long_recording_is_read_as_a_stream_is():
     recognizer, samples = Recognizer(small_model(3)), speech_like(3, 24)
     options = StreamOptions()
     blocks = np.array_split(samples, math.ceil(len(samples) / (13 * 384)))
-    events = [event for event, _ in decode_long(recognizer.model, None, blocks, options)]
+    events = [event for event, _ in decode_long(recognizer.model, recognizer.gate_of(options), blocks, options)]
     stream = recognizer.stream(options)
     single = [e for block in blocks for e in stream.accept(block, RATE)] + stream.finish()
     check_equal(events, single)
@@ -86,8 +86,12 @@ def test_a_long_recording_is_read_as_a_stream_is():
 def test_channels_of_a_long_recording_are_streams_of_their_own():
     recognizer, options = Recognizer(small_model(3)), StreamOptions()
     both = np.stack([speech_like(3, 12), speech_like(4, 12)], 1)
-    events = list(decode_long(recognizer.model, None, np.array_split(both, 30), options, separate=True))
+    events = list(
+        decode_long(recognizer.model, recognizer.gate_of(options), np.array_split(both, 30), options, separate=True)
+    )
     for number in (1, 2):
         mine = [event for event, channel in events if channel == number]
-        alone = decode_long(recognizer.model, None, np.array_split(both[:, number - 1], 30), options)
+        alone = decode_long(
+            recognizer.model, recognizer.gate_of(options), np.array_split(both[:, number - 1], 30), options
+        )
         check_equal(mine, [event for event, _ in alone])
