@@ -7,7 +7,7 @@ is all you need", section 3.2.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -225,9 +225,11 @@ class MultiHeadAttention(nn.Module):
         x: Tensor,
         *,
         memory: tuple[Tensor, Tensor] | None = None,
+        lengths: Sequence[int] | None = None,
         positions: Tensor | None = None,
         mask: Tensor | None = None,
         bias: Tensor | None = None,
+        backwards: bool = False,
         cache: KeyValueCache | ChunkWindows | None = None,
         layer: int = 0,
         slots: Tensor | None = None,
@@ -239,9 +241,12 @@ class MultiHeadAttention(nn.Module):
         Args:
             x: `(batch, time, d_model)`.
             memory: projected keys and values (`project_memory`), for cross-attention.
+            lengths: keys of each row of a padded memory, which are read row by row, and no padding: on a processor,
+                where memory is what time goes into. A mask does the same at once.
             positions: absolute positions `(batch or 1, time)`, needed with a rotary encoding.
             mask: boolean, broadcastable to `(batch, heads, time, keys)`; True = may attend.
             bias: broadcastable to `(batch, heads, time, keys)`.
+            backwards: the bias has the queries from the last to the first; a mask must be the same for all of them.
             cache: keys and values of earlier positions; those of the first `slots.shape[1]` positions of `x` are
                 stored, the others (look-ahead) are attended to after the cached ones and forgotten.
             layer: which layer of the cache.
@@ -262,8 +267,17 @@ class MultiHeadAttention(nn.Module):
                 k, v = cache.append(layer, k, v, slots)
         if queries is not None:
             q = q[:, :, :queries]
-            mask, bias = (part if part is None else part[..., :queries, :] for part in (mask, bias))
-        out = attention(q, k, v, mask=mask, bias=bias, return_weights=return_weights)
+            mask = None if mask is None else mask[..., :queries, :]
+            bias = bias if bias is None else bias[..., -queries:, :] if backwards else bias[..., :queries, :]
+        if backwards:
+            q = q.flip(2)
+        if lengths is None:
+            out = attention(q, k, v, mask=mask, bias=bias, return_weights=return_weights)
+        else:
+            rows = zip(q.split(1), k.split(1), v.split(1), lengths, strict=True)
+            out = torch.cat([attention(one, keys[:, :, :n], values[:, :, :n]) for one, keys, values, n in rows])
         out, weights = out if return_weights else (out, None)
+        if backwards:
+            out, weights = out.flip(2), weights if weights is None else weights.flip(2)
         out = self.proj(out.transpose(1, 2).flatten(2))
         return (out, weights) if return_weights else out

@@ -63,13 +63,15 @@ class DecoderState:
     Attributes:
         cache: self-attention keys and values of the pieces so far, of each row.
         memory: for each layer, projected keys and values `(utterances, heads, positions, d_k)`.
-        memory_mask: `(utterances, 1, 1, positions)`, True = not padding; None = no padding.
+        memory_mask: `(utterances, 1, 1, positions)`, True = not padding; None = none, or `memory_lengths` tell.
+        memory_lengths: positions of each utterance, on a processor, which reads no further; None = none, or a mask.
         written: pieces in the cache.
     """
 
     cache: KeyValueCache
     memory: list[tuple[Tensor, Tensor]]
-    memory_mask: Tensor | None
+    memory_mask: Tensor | None = None
+    memory_lengths: list[int] | None = None
     written: int = 0
 
     @property
@@ -88,11 +90,13 @@ class DecoderState:
         stay = list(dict.fromkeys(row // beams for row in rows))
         if [row // beams for row in rows] != [one for one in stay for _ in range(len(rows) // len(stay))]:
             raise ValueError(f"rows {list(rows)}: each utterance must have as many, one after the other")
-        memory, mask = self.memory, self.memory_mask
+        memory, mask, lengths = self.memory, self.memory_mask, self.memory_lengths
         if stay != list(range(utterances)):
             memory = [(k[stay], v[stay]) for k, v in memory]
             mask = None if mask is None else mask[stay]
-        return replace(self, cache=select_rows(self.cache, rows), memory=memory, memory_mask=mask)
+            lengths = None if lengths is None else [lengths[one] for one in stay]
+        cache = select_rows(self.cache, rows)
+        return replace(self, cache=cache, memory=memory, memory_mask=mask, memory_lengths=lengths)
 
     def truncate(self, length: int) -> None:
         """Takes back all pieces from `length` on."""
@@ -138,14 +142,18 @@ class AttentionDecoder(nn.Module):
         """
         c, batch = self.config, memory.shape[0]
         cache = KeyValueCache.empty(batch, c.layers, c.heads, max_pieces, c.d_model // c.heads, memory)
-        mask = None if lengths is None else padding_mask(lengths, memory.shape[1])[:, None, None]
         projected = (block.cross.project_memory(memory) for block in self.blocks)
         # Read from end to end at each step, which takes half the time where it lies in one piece.
-        return DecoderState(cache, [(k.contiguous(), v.contiguous()) for k, v in projected], mask)
+        state = DecoderState(cache, [(k.contiguous(), v.contiguous()) for k, v in projected])
+        if lengths is not None and memory.device.type == "cpu":
+            state.memory_lengths = lengths.tolist()
+        elif lengths is not None:
+            state.memory_mask = padding_mask(lengths, memory.shape[1])[:, None, None]
+        return state
 
     def extend(self, memory: Tensor, state: DecoderState) -> None:
         """Appends further memory `(batch, positions, d_model)` to that of a state, for all rows alike."""
-        if state.memory_mask is not None:
+        if state.memory_mask is not None or state.memory_lengths is not None:
             raise ValueError("a memory with padding cannot be extended")
         state.memory = [
             (torch.cat([k, new_k], 2), torch.cat([v, new_v], 2))
@@ -198,6 +206,7 @@ class AttentionDecoder(nn.Module):
                 slots=slots,
                 memory=state.memory[layer],
                 memory_mask=state.memory_mask,
+                memory_lengths=state.memory_lengths,
             )
         state.written += pieces.shape[1]
         return self._logits(x), state

@@ -297,7 +297,8 @@ class StreamingEncoder(nn.Module):
         device, chunk, look_ahead = lengths.device, chunking.chunk, chunking.look_ahead
         if chunk >= size:
             positions = torch.arange(size, device=device)[None]
-            mask = padding_mask(lengths, size)[:, None, None]
+            padded = bool((lengths < size).any())
+            mask = padding_mask(lengths, size)[:, None, None] if padded else None
             return Layout(positions, mask, Diagonals.of(0, size, size, self.config.buckets, device))
         left_context = self.config.left_context if chunking.left_context is None else chunking.left_context
         windows = ChunkWindows(-(-size // chunk), min(left_context, size))

@@ -28,18 +28,18 @@ class Diagonals:
     """Relative positions of queries and keys that both follow one another, where each diagonal has one bucket.
 
     Attributes:
-        bucket: `(queries + keys,)`: that of the last query and the first key, then one diagonal after the other.
-        queries: how many.
+        bucket: `(queries + keys - 1,)`: that of the last query and the first key, then one diagonal after the other.
+        keys: how many.
     """
 
     bucket: Tensor
-    queries: int
+    keys: int
 
     @classmethod
     def of(cls, offset: int, queries: int, keys: int, buckets: int, device: torch.device) -> Diagonals:
         """`offset` is the first query's position less that of the first key."""
-        relative = offset + queries - 1 - torch.arange(queries + keys, device=device)
-        return cls(relative_bucket(relative, buckets), queries)
+        relative = offset + queries - 1 - torch.arange(queries + keys - 1, device=device)
+        return cls(relative_bucket(relative, buckets), keys)
 
 
 class RelativeBias(nn.Module):
@@ -55,16 +55,12 @@ class RelativeBias(nn.Module):
     def forward(self, bucket: Tensor | Diagonals) -> Tensor:
         """Bias `(batch, heads, queries, keys)` for bucket indices `(batch, queries, keys)`, or for diagonals.
 
-        The result is the same. Of a gather, the backward adds up millions of scattered elements; diagonals are copied,
-        and moved by one from row to row.
+        That for diagonals has the queries from the last to the first: then each row is the one before it, moved by one,
+        and the bias is a view of the diagonals instead of millions of copied numbers.
         """
         if isinstance(bucket, Tensor):
             return self.weight[:, bucket].transpose(0, 1)
-        diagonals, queries = self.weight.index_select(1, bucket.bucket), bucket.queries
-        heads, width = diagonals.shape
-        rows = diagonals[:, None].expand(-1, queries, -1).reshape(heads, -1)
-        moved = rows[:, queries - 1 : -1].view(heads, queries, width - 1)
-        return moved[None, ..., : width - queries]
+        return self.weight.index_select(1, bucket.bucket).unfold(1, bucket.keys, 1)[None]
 
 
 class Rotary:

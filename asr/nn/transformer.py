@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -80,18 +82,21 @@ class Block(nn.Module):
         queries: int | None = None,
         memory: tuple[Tensor, Tensor] | None = None,
         memory_mask: Tensor | None = None,
+        memory_lengths: Sequence[int] | None = None,
     ) -> Tensor:
         """`(batch, time, d_model)` -> the same, or `(batch, queries, d_model)`; arguments as in
         `MultiHeadAttention.forward`.
 
-        `bucket` holds the relative-bias buckets (`RelativeBias.forward`); `memory` and `memory_mask` go to the
-        cross-attention; of a memory that has fewer rows than `x`, equally many rows that follow each other read one.
+        `bucket` holds the relative-bias buckets (`RelativeBias.forward`); `memory`, `memory_mask` and `memory_lengths`
+        go to the cross-attention; of a memory that has fewer rows than `x`, equally many rows that follow each other
+        read one.
         """
         attended = self.att(
             self.norm_att(x),
             positions=positions,
             mask=mask,
             bias=None if self.relative is None else self.relative(bucket),
+            backwards=isinstance(bucket, Diagonals),
             cache=cache,
             layer=layer,
             slots=slots,
@@ -101,5 +106,5 @@ class Block(nn.Module):
         if memory is not None:
             # Rows that share a memory follow each other: they read it as one longer row.
             read = self.norm_cross(x).reshape(len(memory[0]), -1, x.shape[-1])
-            x = x + self.dropout(self.cross(read, memory=memory, mask=memory_mask).view_as(x))
+            x = x + self.dropout(self.cross(read, memory=memory, mask=memory_mask, lengths=memory_lengths).view_as(x))
         return x + self.dropout(self.ff(self.norm_ff(x)))

@@ -1,7 +1,7 @@
 """The second pass: the final texts of utterances, encoded with full context and read by the attention decoder.
 
-Utterances of similar length are encoded together; what they leave for the decoder, whose cost is in the number of its
-steps, is decoded in larger groups. One utterance is a batch of one.
+Short utterances of similar length are encoded together; what they leave for the decoder, whose cost is in the number of
+its steps, is decoded in larger groups. One utterance is a batch of one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from asr.search.witness import hears_speech, hears_word, recognises
 from asr.text import letter_count
 
 MOST_ROWS = 16
-MOST_SCORES = 4_000_000  # rows * positions^2 that are encoded at once: what attention's memory grows with
+MOST_POSITIONS = 600  # of a batch of several: products are no faster with more, and what lies between them is slower
 LEAST_FILLED = 0.75  # length of the shortest utterance that is encoded in a batch over the longest
 
 
@@ -103,7 +103,7 @@ def _batches(utterances: Sequence[Utterance]) -> Iterator[list[int]]:
         if not size:
             break
         longest = utterances[batch[0]].positions if batch else size
-        full = len(batch) == MOST_ROWS or (len(batch) + 1) * longest**2 > MOST_SCORES
+        full = len(batch) == MOST_ROWS or (len(batch) + 1) * longest > MOST_POSITIONS
         if batch and (full or size < LEAST_FILLED * longest):
             yield batch
             batch = []

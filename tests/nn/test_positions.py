@@ -28,7 +28,7 @@ def test_bias_by_diagonals_is_bias_by_pairs(offset, queries, keys):
     bias, g = RelativeBias(3, 64), torch.Generator().manual_seed(queries)
     torch.nn.init.normal_(bias.weight, generator=g)
     bucket = relative_bucket(offset + torch.arange(queries)[None, :, None] - torch.arange(keys))
-    by_pairs, by_diagonals = bias(bucket), bias(Diagonals.of(offset, queries, keys, 64, bucket.device))
+    by_pairs, by_diagonals = bias(bucket), bias(Diagonals.of(offset, queries, keys, 64, bucket.device)).flip(2)
     assert torch.equal(by_pairs, by_diagonals)
     weighed = torch.randn(by_pairs.shape, generator=g)
     gradients = [torch.autograd.grad((out * weighed).sum(), bias.weight)[0] for out in (by_pairs, by_diagonals)]
