@@ -34,7 +34,7 @@ from asr.search.ctc import ctc_greedy
 from asr.search.greedy import write
 from asr.search.hotwords import Hotwords
 from asr.search.hypothesis import Hypothesis
-from asr.search.rules import REPEATED, Longest, MostLetters, NoEarlyEnd, NoRepeats
+from asr.search.rules import REPEATED, Longest, MostLetters, NoEarlyEnd, NoRepeats, Rule
 from asr.search.steps import DraftedSteps
 from asr.text import letter_count
 
@@ -128,9 +128,8 @@ class DecoderPartial:
             common = takewhile(lambda same: len(set(same)) == 1, zip(*self._history, strict=False))
             self._agreed = max(self._agreed, sum(1 for _ in common))
         table = self.model.decoder_pieces
-        said = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(pieces, before, strict=False)))
-        shown = self._plausible(pieces, max(said, self._agreed), PLAUSIBLE * letters + PLAUSIBLE_MORE, chances)
-        self.text = table.decode(pieces[:shown])
+        said = max(self._agreed, _in_common(pieces, before))
+        self.text = table.decode(pieces[: self._doubtful(pieces, chances, said, letters, whole=False)])
         # A word is whole when the piece that begins the next one is agreed on too.
         starts = [group[0] for _, group in table.words(pieces) if group[0] < self._agreed]
         self.stable = table.decode(pieces[: starts[-1]]) if starts else ""
@@ -139,23 +138,27 @@ class DecoderPartial:
         if self._state is not None:
             self.model.decoder.revise(memory, at, self._state)
 
-    def _plausible(self, pieces: list[int], said: int, most: float, chances: list[float]) -> int:
-        """How many of the pieces are shown; those that have been `said` before are.
+    def _doubtful(self, pieces: list[int], chances: list[float], said: int, letters: int, whole: bool) -> int | None:
+        """The first piece of the first word that is not shown yet: the words from there on are in doubt.
 
-        The others are as far as they are of words with `most` letters together, none of which is in doubt by the
-        `chances` of its pieces.
+        Args:
+            pieces: the hypothesis, or a beginning of it.
+            chances: the probability of each.
+            said: leading pieces that are in no doubt, as they have been said before.
+            letters: that CTC hears.
+            whole: another word follows the last one.
         """
-        words, letters = self.model.decoder_pieces.words(pieces), 0
+        words, most, written = self.model.decoder_pieces.words(pieces), PLAUSIBLE * letters + PLAUSIBLE_MORE, 0
         if not words or words[-1][1][-1] < said:
-            return len(pieces)
+            return None
         spans = align_words([text for text, _ in words], torch.cat(self._log_probs), self.model.tokenizer)
         for number, ((text, group), span) in enumerate(zip(words, spans, strict=True), start=1):
-            letters += letter_count(text)
-            enough = SURE_UNHEARD if span.score < UNHEARD else SURE if number == len(words) else 0
-            doubtful = letters > most or min(chances[piece] for piece in group) < enough
-            if doubtful and group[-1] >= said:
+            written += letter_count(text)
+            last = number == len(words) and not whole
+            enough = SURE_UNHEARD if span.score < UNHEARD else SURE if last else 0
+            if group[-1] >= said and (written > most or min(chances[piece] for piece in group) < enough):
                 return group[0]
-        return len(pieces)
+        return None
 
     def _decode(self, letters: int) -> tuple[list[int], list[int], list[float]]:
         """The hypothesis that starts with the agreed pieces, what is left over of the last one, its draft, and the
@@ -173,6 +176,7 @@ class DecoderPartial:
             NoEarlyEnd(decoder.config.end, letters),
             MostLetters(table, LETTERS_HEARD * letters + LETTERS_MORE),
             NoRepeats(table, self._heard_again, self._agreed),
+            _UntilInDoubt(self, letters),
         ]
         if self._spotter is not None:
             rules.append(self._hotwords.rule(self._hotwords.spotted(self._spotter)))
@@ -181,13 +185,34 @@ class DecoderPartial:
         if rest and steps.lost:  # from its next word on
             rest = list(dropwhile(lambda piece: not table.starts_word(piece), rest))
         rest = rest[: longest.pieces - len(text.pieces)]
-        chances = [
-            math.exp(score) if table.letters(piece) else 1.0
-            for piece, score in zip(text.pieces, text.scores, strict=True)
-        ]
-        return text.pieces, rest, chances + [1.0] * len(rest)
+        return text.pieces, rest, self._chances(text) + [1.0] * len(rest)
+
+    def _chances(self, text: Hypothesis) -> list[float]:
+        """The probability of each piece that has letters, 1 of the others."""
+        table, scored = self.model.decoder_pieces, zip(text.pieces, text.scores, strict=True)
+        return [math.exp(score) if table.letters(piece) else 1.0 for piece, score in scored]
 
     def _heard_again(self, words: list[str]) -> bool:
         """Whether CTC hears the last of words where they stand, although they have been said before."""
         spans = align_words(words, torch.cat(self._log_probs), self.model.tokenizer)
         return sum(span.score for span in spans[-REPEATED:]) > HEARD_AGAIN * REPEATED
+
+
+class _UntilInDoubt(Rule):
+    """Nothing is written after a word that is not shown: it would not be shown either."""
+
+    def __init__(self, partial: DecoderPartial, letters: int) -> None:
+        self._partial, self._letters, self._before = partial, letters, partial.pieces
+
+    def ends(self, text: Hypothesis, piece: int) -> bool:
+        partial = self._partial
+        if not partial.model.decoder_pieces.starts_word(piece):
+            return False
+        said = max(partial._agreed, _in_common(text.pieces, self._before))
+        chances = partial._chances(text)
+        return partial._doubtful(text.pieces, chances, said, self._letters, whole=True) is not None
+
+
+def _in_common(one: list[int], other: list[int]) -> int:
+    """How many leading pieces two hypotheses have in common."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
