@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from asr.cli.listening import quiet_libraries, signals_stop, summarise
 from asr.cli.options import (
     DEVICE,
     LIVE,
@@ -45,17 +45,16 @@ from asr.cli.tell import tell
 from asr.errors import AsrError
 
 if TYPE_CHECKING:
-    from asr.audio.microphone import Microphone, Statistics
+    from asr.audio.microphone import Microphone
     from asr.audio.playback import Playback
     from asr.cli.display import LiveDisplay
     from asr.events import Event
     from asr.formats.writers import Writer
-    from asr.recognition.session import Source, View
+    from asr.recognition.session import View
     from asr.serve.client import RemoteStream
 
 ELSEWHERE = "Decoding elsewhere"
 RECORDING = "A recording in the microphone's place"  # options of it, in the help
-LAG_WORTH_TELLING = 2.0  # s that recognition was behind the sound
 
 
 class LiveFormat(str, Enum):
@@ -172,7 +171,7 @@ def live(
         if input is not None:
             source = Playback(input, realtime, track, headless)
         else:
-            resources.enter_context(_quiet_libraries())
+            resources.enter_context(quiet_libraries())
             source = Microphone(input_device, warn=view.warn)
         from asr.recognition.endpoint import EndpointRules
         from asr.recognition.options import StreamOptions
@@ -190,7 +189,7 @@ def live(
         )
         resources.enter_context(source)
         recorder = None if save_audio is None else resources.enter_context(Recorder(save_audio, source.sample_rate))
-        resources.enter_context(_signals_stop(source))
+        resources.enter_context(signals_stop(source))
         stream = _open_remote(server, token) if recognizer is None else recognizer.stream(options, view.tell)
         spoken = (
             "" if input is not None else f"listening to {source.name} at {source.sample_rate} Hz: speak; Ctrl-C ends"
@@ -199,7 +198,7 @@ def live(
         heard = listen(source, stream, view if notes is None else _Noted(view, notes), recorder)
         if isinstance(source, Playback) and source.warning:
             view.tell(source.warning)
-    _summarise(source.statistics)
+    summarise(source.statistics)
     if isinstance(source, Playback) and not heard:
         amount = f"no words heard in {stream.seconds:.1f} s" if stream.seconds else "holds no sound (0 s long)"
         raise AsrError(f"{source.name}: {amount}")
@@ -211,19 +210,6 @@ def _open_remote(server: str, token: str | None) -> RemoteStream:
     except ImportError as error:
         raise AsrError(f"{error.name} is missing: pip install 'asr[serve]'") from error
     return RemoteStream(server, token)
-
-
-def _summarise(statistics: Statistics) -> None:
-    faster = "--partials ctc or a larger --chunk-ms makes it faster"
-    if statistics.overflows:
-        tell(f"the sound system lost sound {statistics.overflows} times before it was handed over")
-    if statistics.dropped_blocks:
-        tell(
-            f"recognition could not keep up: {statistics.dropped_seconds:.1f} s of sound were dropped "
-            f"in {statistics.dropped_blocks} blocks; {faster}"
-        )
-    elif statistics.most_lag > LAG_WORTH_TELLING:
-        tell(f"recognition was up to {statistics.most_lag:.1f} s behind the sound; {faster}")
 
 
 def _open_notes(path: Path) -> TextIO:
@@ -305,41 +291,3 @@ def _open_view(format: LiveFormat) -> Iterator[_PlainView | LiveDisplay]:
             return
     with _PlainView("txt" if format is LiveFormat.auto else format.value) as view:
         yield view
-
-
-@contextmanager
-def _signals_stop(source: Source) -> Iterator[None]:
-    """The first SIGINT or SIGTERM ends the sound, so that the utterance is finished; a second one does as ever."""
-
-    def stop(number: int, frame: object) -> None:
-        restore()
-        source.stop()
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        restore()
-
-
-@contextmanager
-def _quiet_libraries() -> Iterator[None]:
-    """Keeps PortAudio and ALSA, which write to the process's standard error, off it; what Python writes still comes."""
-    sys.stderr.flush()
-    ours = os.dup(2)
-    python = sys.stderr
-    with (
-        open(ours, "w", encoding=python.encoding, errors="backslashreplace") as sys.stderr,
-        open(os.devnull, "w") as null,
-    ):
-        os.dup2(null.fileno(), 2)
-        try:
-            yield
-        finally:
-            os.dup2(ours, 2)
-            sys.stderr.flush()
-            sys.stderr = python
