@@ -23,6 +23,7 @@ from asr.cli.options import (
     Device,
     HotwordFile,
     HotwordTexts,
+    InputDevice,
     LongestS,
     LookAheadMs,
     Model,
@@ -65,12 +66,7 @@ class LiveFormat(str, Enum):
 
 
 def live(
-    input_device: Annotated[
-        str | None,
-        typer.Option(
-            "--input-device", "-i", metavar="NAME", help="Microphone: index or part of the name, see asr devices."
-        ),
-    ] = None,
+    input_device: InputDevice = None,
     format: Annotated[
         LiveFormat,
         typer.Option(
