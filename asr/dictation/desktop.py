@@ -10,6 +10,8 @@ from typing import Protocol
 from asr.dictation.tools import find_tool, run_tool
 from asr.errors import DesktopError
 
+SETTLED = "50"  # ms after which a window knows the keys of one wtype, and the next one may bring its own
+
 
 class Keyboard(Protocol):
     """Presses keys as if the user did, in the window that has the focus."""
@@ -95,7 +97,7 @@ class WaylandKeyboard:
     def _press(self, wtype: Sequence[str], ydotool: Sequence[str], text: str = "") -> None:
         if self._tool == "wtype":
             try:
-                run_tool("wtype", *wtype, text=text.encode())
+                run_tool("wtype", "-s", SETTLED, *wtype, text=text.encode())
                 return
             except DesktopError as error:
                 if "virtual keyboard" not in str(error):
