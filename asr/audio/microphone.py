@@ -22,6 +22,7 @@ from asr.audio.devices import (
     restart_portaudio,
     same_device,
 )
+from asr.audio.monitors import heard_from
 from asr.audio.resample import StreamResampler
 from asr.audio.samples import Intake
 from asr.errors import MicrophoneError
@@ -213,7 +214,7 @@ class Microphone:
 
     def _watch_zeros(self, block: np.ndarray) -> None:
         self._zeros = 0.0 if block.any() else self._zeros + len(block) / self._stream_rate
-        if self._zeros >= MUTED and not self._told_muted:
+        if self._zeros >= MUTED and not self._told_muted and self._device.source is None:
             self._told_muted = True
             self._warn(f"{self.name} gives nothing but zeros: is it muted, or forbidden to this program?")
 
@@ -253,16 +254,17 @@ class Microphone:
             self._intake = Intake(rate, lambda line: self._troubles.append(f"{self.name}: {line}"))
             self._last_block = time.monotonic()
             try:
-                self._stream = sounddevice.InputStream(
-                    device=device.index,
-                    samplerate=rate,
-                    channels=channels,
-                    blocksize=round(BLOCK * rate),
-                    dtype="float32",
-                    latency="high",
-                    callback=self._capture,
-                )
-                self._stream.start()
+                with heard_from(device.source):
+                    self._stream = sounddevice.InputStream(
+                        device=device.index,
+                        samplerate=rate,
+                        channels=channels,
+                        blocksize=round(BLOCK * rate),
+                        dtype="float32",
+                        latency="high",
+                        callback=self._capture,
+                    )
+                    self._stream.start()
                 return
             except sounddevice.PortAudioError as error:
                 failure = error
