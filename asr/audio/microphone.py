@@ -44,6 +44,10 @@ COMMON_RATES = (48000, 44100, 16000, 32000, 24000, 22050, 96000, 8000)
 
 _BAD_CHANNELS, _BAD_RATE, _UNAVAILABLE = -9998, -9997, -9985  # PaErrorCode
 
+# PortAudio looks for devices when it starts, and must not be restarted under a microphone that is open.
+_LISTENING: set[Microphone] = set()
+_OPENING = threading.Lock()  # held while one that was gone is looked for
+
 
 @dataclass
 class Statistics:
@@ -70,8 +74,8 @@ class Microphone:
     """A device being listened to: iterate over it for blocks `(samples,)`, float32 mono at `sample_rate`.
 
     The blocks end after `stop`. A device that goes away is waited for and opened again under the same name. Where sound
-    is lost, by that or because recognition is behind, there is silence, at most 2 s of it. Needs the process's
-    PortAudio for itself: it looks for devices only when it starts.
+    is lost, by that or because recognition is behind, there is silence, at most 2 s of it. While several listen, one
+    that went away is found again only where it was: PortAudio looks for devices only when it starts.
 
     Args:
         query: see `find_input`.
@@ -234,8 +238,9 @@ class Microphone:
             until = time.monotonic() + RETRY
             while time.monotonic() < until and not self._stopped:
                 time.sleep(0.05)
-            with suppress(MicrophoneError):
-                restart_portaudio()
+            with suppress(MicrophoneError), _OPENING:
+                if not _LISTENING:
+                    restart_portaudio()
                 device = same_device(list_inputs(), self._device)
                 if device is not None:
                     self._open(device, (self.sample_rate, device.rate, *COMMON_RATES))
@@ -265,6 +270,7 @@ class Microphone:
                         callback=self._capture,
                     )
                     self._stream.start()
+                _LISTENING.add(self)
                 return
             except sounddevice.PortAudioError as error:
                 failure = error
@@ -280,6 +286,7 @@ class Microphone:
         ) from failure
 
     def _close(self) -> None:
+        _LISTENING.discard(self)
         if self._stream is not None:
             with suppress(portaudio().PortAudioError):
                 self._stream.close()

@@ -23,7 +23,6 @@ from asr.cli.options import (
     Device,
     HotwordFile,
     HotwordTexts,
-    InputDevice,
     LongestS,
     LookAheadMs,
     Model,
@@ -49,9 +48,9 @@ if TYPE_CHECKING:
     from asr.audio.microphone import Microphone
     from asr.audio.playback import Playback
     from asr.cli.display import LiveDisplay
+    from asr.cli.speakers import Labelled
     from asr.events import Event
     from asr.formats.writers import Writer
-    from asr.recognition.session import View
     from asr.serve.client import RemoteStream
 
 ELSEWHERE = "Decoding elsewhere"
@@ -66,7 +65,16 @@ class LiveFormat(str, Enum):
 
 
 def live(
-    input_device: InputDevice = None,
+    input_device: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input-device",
+            "-i",
+            metavar="NAME",
+            help="Microphone: index or part of the name, see asr devices; monitor: what the computer plays. Several: "
+            "a channel each.",
+        ),
+    ] = None,
     format: Annotated[
         LiveFormat,
         typer.Option(
@@ -147,11 +155,14 @@ def live(
     Exit status: 0 ended by Ctrl-C, SIGTERM or the end of the recording;
     2 nothing to listen to, a recording without words, wrong usage.
     """
-    if input is not None and input_device is not None:
+    devices = input_device or [None]
+    if input is not None and input_device:
         raise typer.BadParameter("--input and --input-device exclude each other: the sound comes from one of them")
     headless = raw_format(raw, rate, channels)
     if input is None and (headless is not None or track is not None):
         raise typer.BadParameter("--raw and --track are about a recording: name it with --input, or - for a pipe")
+    if len(devices) > 1 and save_audio is not None:
+        raise typer.BadParameter("--save-audio keeps the sound of one --input-device, not of several")
     refuse_overwriting(output, [] if input is None else [input])
     words = read_hotwords(hotword, hotwords)
     with ExitStack() as resources:
@@ -159,19 +170,27 @@ def live(
         from asr.audio.microphone import Microphone
         from asr.audio.playback import Playback
         from asr.audio.recording import Recorder, check_new
+        from asr.cli.speakers import InTurns, Labelled
 
         if save_audio is not None:
             check_new(save_audio)
         notes = None if output is None else resources.enter_context(_open_notes(output))
-        source: Playback | Microphone
+        shown = Labelled(view) if len(devices) > 1 and not isinstance(view, _PlainView) else view
+        if notes is not None:
+            shown = _Noted(shown, notes)
+        if len(devices) > 1:
+            shown = InTurns(shown)
+        sources: list[Playback] | list[Microphone]
         if input is not None:
-            source = Playback(input, realtime, track, headless)
+            sources = [Playback(input, realtime, track, headless)]
         else:
             resources.enter_context(quiet_libraries())
-            source = Microphone(input_device, warn=view.warn)
+            sources = [Microphone(name, warn=shown.warn) for name in devices]
+        source = sources[0]
         from asr.recognition.endpoint import EndpointRules
         from asr.recognition.options import StreamOptions
         from asr.recognition.session import listen  # slow to import: after what can be wrong
+        from asr.recognition.side_by_side import Sources, listen_side_by_side
 
         recognizer = None if server is not None else load_recognizer(model, device, threads)
         options = StreamOptions(
@@ -183,20 +202,29 @@ def live(
             vad=vad,
             hotwords=words,
         )
-        resources.enter_context(source)
+        for opened in sources:
+            resources.enter_context(opened)
         recorder = None if save_audio is None else resources.enter_context(Recorder(save_audio, source.sample_rate))
-        resources.enter_context(signals_stop(source))
-        stream = _open_remote(server, token) if recognizer is None else recognizer.stream(options, view.tell)
-        spoken = (
-            "" if input is not None else f"listening to {source.name} at {source.sample_rate} Hz: speak; Ctrl-C ends"
+        resources.enter_context(signals_stop(Sources(sources)))
+        streams = [
+            _open_remote(server, token) if recognizer is None else recognizer.stream(options, shown.tell)
+            for _ in sources
+        ]
+        names = " and ".join(f"{each.name} at {each.sample_rate} Hz" for each in sources)
+        view.begin(
+            " + ".join(each.name for each in sources),
+            "" if input is not None else f"listening to {names}: speak; Ctrl-C ends",
         )
-        view.begin(source.name, spoken)
-        heard = listen(source, stream, view if notes is None else _Noted(view, notes), recorder)
+        if len(sources) > 1:
+            heard = listen_side_by_side(sources, streams, shown)
+        else:
+            heard = listen(source, streams[0], shown, recorder)
         if isinstance(source, Playback) and source.warning:
             view.tell(source.warning)
-    summarise(source.statistics)
+    for listened in sources:
+        summarise(listened.statistics)
     if isinstance(source, Playback) and not heard:
-        amount = f"no words heard in {stream.seconds:.1f} s" if stream.seconds else "holds no sound (0 s long)"
+        amount = f"no words heard in {streams[0].seconds:.1f} s" if streams[0].seconds else "holds no sound (0 s long)"
         raise AsrError(f"{source.name}: {amount}")
 
 
@@ -218,19 +246,20 @@ def _open_notes(path: Path) -> TextIO:
 class _Noted:
     """A view that first appends each final to a text file, on the disk at once."""
 
-    def __init__(self, view: View, notes: TextIO) -> None:
+    def __init__(self, view: _PlainView | LiveDisplay | Labelled, notes: TextIO) -> None:
         self._view, self._notes = view, notes
-        self.progress, self.tell = view.progress, view.tell
+        self.progress, self.tell, self.warn = view.progress, view.tell, view.warn
 
-    def event(self, event: Event) -> None:
+    def event(self, event: Event, *channel: int) -> None:
         from asr.events import Final
+        from asr.formats.writers import channel_prefix
 
         if isinstance(event, Final):
             try:
-                print(event.text, file=self._notes, flush=True)
+                print(channel_prefix(*channel or (None,)) + event.text, file=self._notes, flush=True)
             except OSError as error:
                 self.tell(f"cannot write {self._notes.name}: {error.strerror}")
-        self._view.event(event)
+        self._view.event(event, *channel)
 
 
 class _PlainView:
@@ -256,8 +285,8 @@ class _PlainView:
         if line:
             tell(line)
 
-    def event(self, event: Event) -> None:
-        self._writer.event(event)
+    def event(self, event: Event, channel: int | None = None) -> None:
+        self._writer.event(event, channel)
 
     def progress(self, level: float, lag: float, seconds: float, peak: float) -> None:
         """Nothing: only the display shows it."""
