@@ -134,12 +134,13 @@ def portaudio() -> ModuleType:
 
 
 def restart_portaudio() -> None:
-    """Has it look for devices again, which it does only when it starts; no stream may be open.
+    """Has it look for devices again, which it does only when it starts; no microphone may be open.
 
     Raises:
         MicrophoneError: PortAudio does not start.
     """
     sounddevice = portaudio()
+    sounddevice.stop()  # what `sounddevice.play` may be playing
     with suppress(sounddevice.PortAudioError):
         sounddevice._terminate()
     try:

@@ -48,7 +48,9 @@ def _play(pitches: tuple[float, float]) -> None:
     tones = [envelope * np.sin(2 * np.pi * pitch * seconds) for pitch in pitches]
     try:
         sounddevice = portaudio()
-        sounddevice.play(np.concatenate(tones).astype(np.float32), RATE, blocking=True)
+        sounddevice.play(
+            np.concatenate(tones).astype(np.float32), RATE
+        )  # not waited for: sound servers hold some back for seconds
     except MicrophoneError as error:
         raise DesktopError(str(error)) from error
     except Exception as error:  # PortAudioError, or ValueError where there is no output at all
