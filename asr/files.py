@@ -63,6 +63,30 @@ def replacing(path: str | Path, *, durable: bool = False) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
+@contextmanager
+def locked(folder: Path) -> Iterator[bool]:
+    """Holds a folder, as long as the process lives at most; False: another process does.
+
+    Where a file system knows no locks, everybody gets True.
+    """
+    try:
+        import fcntl
+
+        handle = os.open(folder, os.O_RDONLY)
+    except (ImportError, OSError):
+        yield True
+        return
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            free = True
+        except OSError as error:
+            free = error.errno not in (errno.EWOULDBLOCK, errno.EACCES)
+        yield free
+    finally:
+        os.close(handle)
+
+
 def write_whole(path: str | Path, content: bytes | str, *, durable: bool = False) -> None:
     """Writes a file, text in UTF-8, as `replacing` does."""
     data = content if isinstance(content, bytes) else content.encode("utf-8", errors="replace")

@@ -34,4 +34,4 @@ def speech_like(seed: int, seconds: float) -> np.ndarray:
     g = np.random.default_rng(seed)
     size = round(seconds * RATE)
     level = np.repeat(g.choice([0, 1e-4, 0.05, 0.3], size // 4000 + 1), 4000)[:size]
-    return (g.normal(0, 1, size) * level).astype(np.float32)
+    return (g.normal(0, 1, size) * level).clip(-1, 1).astype(np.float32)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from asr.jobs.plan import Task
-from asr.jobs.worker import Outcome, Settings, Worker
+from asr.jobs.worker import Heard, Outcome, Settings, Worker
 
 GROUP = 48  # tasks that a process is given at once
 GROUP_BYTES = 32_000_000
@@ -45,7 +45,13 @@ def make_groups(tasks: Sequence[Task], processes: int, in_order: bool) -> list[l
     return groups
 
 
-def run_local(tasks: Sequence[Task], settings: Settings, jobs: int, in_order: bool = False) -> Iterator[Outcome]:
+def run_local(
+    tasks: Sequence[Task],
+    settings: Settings,
+    jobs: int,
+    in_order: bool = False,
+    heard: Heard = lambda number, share: None,
+) -> Iterator[Outcome]:
     """Outcomes as they come, from this process or from several of one thread each.
 
     Raises:
@@ -55,8 +61,8 @@ def run_local(tasks: Sequence[Task], settings: Settings, jobs: int, in_order: bo
     if jobs == 1:
         worker = Worker(settings)
         for group in groups:
-            yield from worker.run(group)
+            yield from worker.run(group, heard)
         return
     from asr.jobs.pool import run_processes
 
-    yield from run_processes(groups, replace(settings, threads=settings.threads or 1), jobs)
+    yield from run_processes(groups, replace(settings, threads=settings.threads or 1), jobs, heard)

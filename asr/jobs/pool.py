@@ -14,7 +14,7 @@ from multiprocessing.process import BaseProcess
 
 from asr.errors import AsrError
 from asr.jobs.plan import Task
-from asr.jobs.worker import Outcome, Settings, Worker
+from asr.jobs.worker import Heard, Outcome, Settings, Worker
 
 
 @dataclass
@@ -24,7 +24,9 @@ class _Process:
     open: list[Task] = field(default_factory=list)  # given to it and not yet reported
 
 
-def run_processes(groups: Sequence[Sequence[Task]], settings: Settings, jobs: int) -> Iterator[Outcome]:
+def run_processes(
+    groups: Sequence[Sequence[Task]], settings: Settings, jobs: int, heard: Heard = lambda number, share: None
+) -> Iterator[Outcome]:
     """Works groups of tasks off in `jobs` processes, one thread each unless `settings` say otherwise.
 
     When a process dies (a decoder that crashes on a hostile file, memory that has run out), what it had not reported is
@@ -57,6 +59,9 @@ def run_processes(groups: Sequence[Sequence[Task]], settings: Settings, jobs: in
                     continue
                 if isinstance(message, AsrError):
                     raise message
+                if not isinstance(message, Outcome):
+                    heard(*message)
+                    continue
                 worker.open = [task for task in worker.open if task.number != message.number]
                 yield message
     finally:
@@ -95,7 +100,7 @@ def _bury(worker: _Process, waiting: deque[list[Task]], suspects: set[int]) -> I
 
 
 def _work(pipe: Connection, settings: Settings) -> None:
-    """A worker process: groups of tasks come in, an outcome for each task goes out."""
+    """A worker process: groups of tasks come in, what has been heard and an outcome for each task go out."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends us
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
@@ -108,7 +113,7 @@ def _work(pipe: Connection, settings: Settings) -> None:
             tasks = pipe.recv()
         except (EOFError, OSError):
             return
-        for outcome in worker.run(tasks):
+        for outcome in worker.run(tasks, lambda number, share: pipe.send((number, share))):
             pipe.send(outcome)
 
 

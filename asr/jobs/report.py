@@ -35,9 +35,15 @@ class Report:
     warnings: list[tuple[str, str]] = field(default_factory=list)
     seconds: float = 0.0
     started: float = field(default_factory=time.monotonic)
+    _begun: dict[int, float] = field(default_factory=dict)  # share that is done of each task that is worked on
+
+    def hear(self, number: int, share: float) -> None:
+        """A further share of a task's sound is done with."""
+        self._begun[number] = self._begun.get(number, 0.0) + share
 
     def add(self, outcome: Outcome) -> None:
         """Takes an outcome in."""
+        self._begun.pop(outcome.number, None)
         if outcome.error is not None:
             self.failed.append((outcome.name, outcome.error))
             return
@@ -52,6 +58,11 @@ class Report:
     def finished(self) -> int:
         """Inputs that nothing more is to be done for."""
         return len(self.skipped) + self.done + len(self.failed)
+
+    @property
+    def worked(self) -> float:
+        """Inputs of this run, with the shares of those that are being worked on."""
+        return self.done + len(self.failed) + sum(min(share, 1.0) for share in self._begun.values())
 
     @property
     def status(self) -> int:
@@ -82,10 +93,9 @@ class Report:
     @property
     def remaining(self) -> float | None:
         """Seconds that the rest will take if it is like what is done; None while nothing is known."""
-        worked = self.done + len(self.failed)
-        if not worked or not self.seconds:
+        if not self.seconds:
             return None
-        return (self.total - self.finished) * self.elapsed / worked
+        return (self.total - len(self.skipped) - self.worked) * self.elapsed / self.worked
 
     def summary(self) -> str:
         """How it went, in one line."""

@@ -65,6 +65,11 @@ class Sound:
     def warning(self) -> str | None:
         return self._file.warning
 
+    @property
+    def duration(self) -> float | None:
+        """Seconds, as the file says; None: it does not."""
+        return self._file.duration
+
     def blocks(self) -> Iterator[np.ndarray]:
         """Blocks `(samples,)`, or `(samples, channels)` where channels are kept apart."""
         start, self._start = self._start, []

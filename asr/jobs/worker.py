@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from asr.audio.files import AudioFile
 from asr.audio.raw import RawFormat
 from asr.errors import AsrError
@@ -19,8 +21,11 @@ from asr.recognition.recognizer import RECORDED, Recognizer, StreamOptions
 from asr.recognition.together import decode_long, decode_together
 
 READERS, READ_AHEAD = 2, 6  # threads that decode sound, and recordings that wait for the model
-TOGETHER, TOGETHER_SECONDS = 16, 300  # recordings in a batch, and how much sound
-GATHERED = 48  # recordings from which batches of similar length are made
+TOGETHER, TOGETHER_SECONDS = 16, 120  # recordings in a batch, and how much sound: their results come at once
+GATHERED = 32  # recordings from which batches of similar length are made
+
+Heard = Callable[[int, float], None]
+"""Is told on the way which task is worked on, by its number, and the share of its sound that is done with."""
 
 
 @dataclass(frozen=True)
@@ -87,20 +92,20 @@ class Worker:
         self.recognizer = Recognizer.load(settings.model, device=settings.device, threads=settings.threads)
         self._models = self.recognizer.model, self.recognizer.gate_of(settings.options)
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
+    def run(self, tasks: Sequence[Task], heard: Heard = lambda number, share: None) -> Iterator[Outcome]:
         """An outcome for each task, in the order in which they are done. Nothing that is wrong with an input raises."""
         gathered: list[tuple[Task, Sound]] = []
         for task, sound in self._read(tasks):
             if isinstance(sound, Outcome):
                 yield sound
             elif sound.long:
-                yield self._guarded(task, lambda task=task, sound=sound: self._decode_long(task, sound))
+                yield self._guarded(task, lambda task=task, sound=sound: self._decode_long(task, sound, heard))
             else:
                 gathered.append((task, sound))
                 if len(gathered) == GATHERED:
-                    yield from self._decode_gathered(gathered)
+                    yield from self._decode_gathered(gathered, heard)
                     gathered = []
-        yield from self._decode_gathered(gathered)
+        yield from self._decode_gathered(gathered, heard)
 
     def _read(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Sound | Outcome]]:
         """The sound of each task, read ahead in other threads."""
@@ -131,31 +136,51 @@ class Worker:
         except Exception as error:
             return _failure(task, error)
 
-    def _decode_long(self, task: Task, sound: Sound) -> Outcome:
+    def _decode_long(self, task: Task, sound: Sound, heard: Heard) -> Outcome:
+        def blocks() -> Iterator[np.ndarray]:
+            for samples in sound.blocks():
+                yield samples
+                if sound.duration:
+                    heard(task.number, len(samples) / self.recognizer.sample_rate / sound.duration)
+
         with sound:
-            events = list(decode_long(*self._models, sound.blocks(), self.settings.options, sound.separate))
+            events = list(decode_long(*self._models, blocks(), self.settings.options, sound.separate))
         return self._finished(task, sound, events)
 
-    def _decode_gathered(self, gathered: Sequence[tuple[Task, Sound]]) -> Iterator[Outcome]:
+    def _decode_gathered(self, gathered: Sequence[tuple[Task, Sound]], heard: Heard) -> Iterator[Outcome]:
         """Batches of similar length; where one fails, its recordings are decoded one by one."""
         for batch in _batches(gathered, self.settings.together):
             try:
-                outcomes = self._decode_batch(batch)
+                decoded = self._decode_batch(batch, heard)
             except Exception:
-                outcomes = [
-                    self._guarded(task, lambda pair=(task, s): self._decode_batch([pair])[0]) for task, s in batch
-                ]
-            yield from outcomes
+                for task, sound in batch:
+                    yield self._guarded(task, lambda t=task, s=sound: self._decode_alone(t, s, heard))
+                continue
+            for (task, sound), events in zip(batch, decoded, strict=True):
+                yield self._guarded(task, lambda t=task, s=sound, e=events: self._finished(t, s, e))
 
-    def _decode_batch(self, batch: Sequence[tuple[Task, Sound]]) -> list[Outcome]:
+    def _decode_alone(self, task: Task, sound: Sound, heard: Heard) -> Outcome:
+        (events,) = self._decode_batch([(task, sound)], heard)
+        return self._finished(task, sound, events)
+
+    def _decode_batch(self, batch: Sequence[tuple[Task, Sound]], heard: Heard) -> list[list[tuple[Event, int | None]]]:
+        """The events of each recording, with their channels."""
         tracks = [track for _, sound in batch for track in sound.tracks]
-        decoded = iter(decode_together(*self._models, tracks, self.settings.options))
-        outcomes = []
-        for task, sound in batch:
-            channels = [(next(decoded), number) for number in range(1, len(sound.tracks) + 1)]
-            events = [(event, number if sound.separate else None) for events, number in channels for event in events]
-            outcomes.append(self._guarded(task, lambda t=task, s=sound, e=events: self._finished(t, s, e)))
-        return outcomes
+        owners = [(task.number, sound.seconds * len(sound.tracks)) for task, sound in batch for _ in sound.tracks]
+
+        def worked(track: int, seconds: float) -> None:
+            number, total = owners[track]
+            heard(number, seconds / total)
+
+        decoded = iter(decode_together(*self._models, tracks, self.settings.options, worked))
+        return [
+            [
+                (event, number if sound.separate else None)
+                for number in range(1, len(sound.tracks) + 1)
+                for event in next(decoded)
+            ]
+            for _, sound in batch
+        ]
 
     def _finished(self, task: Task, sound: Sound, events: list[tuple[Event, int | None]]) -> Outcome:
         """Writes the outputs."""

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 Rotate = Callable[[Tensor, Tensor], Tensor]
-"""Turns `(batch, heads, time, d_k)` by positions `(batch or 1, time)`: a rotary encoding."""
+"""Turns `(..., batch, heads, time, d_k)` by positions `(batch or 1, time)`: a rotary encoding."""
 
 
 def attention(
@@ -102,31 +102,35 @@ class KeyValueCache:
         """Number of leading slots that may hold something."""
         return min(self.claimed, self.capacity)
 
-    def claim(self, positions: Tensor) -> Tensor:
-        """Reserves the slots `(batch, time)` of new absolute positions `(batch, time)`; at most `capacity` at once."""
+    def claim(self, positions: Tensor) -> None:
+        """Reserves slots for new absolute positions `(batch, time)`; at most `capacity` at once."""
         size = positions.shape[1]
         if size > self.capacity:
             raise ValueError(f"{size} positions do not fit in a cache of {self.capacity}")
-        slots = torch.arange(self.claimed, self.claimed + size, device=positions.device) % self.capacity
-        slots = slots.expand(positions.shape[0], -1)
-        self.positions.scatter_(1, slots, positions)
         self.claimed += size
-        return slots
+        for place, part in self._slots(size):
+            self.positions[:, place] = positions[:, part]
 
-    def append(self, layer: int, k: Tensor, v: Tensor, slots: Tensor) -> tuple[Tensor, Tensor]:
-        """Stores one layer's keys and values `(batch, heads, time, d_k)` in claimed slots `(batch, own)`.
+    def append(self, layer: int, k: Tensor, v: Tensor, own: int) -> tuple[Tensor, Tensor]:
+        """Stores the first `own`, claimed just now, of one layer's keys and values `(batch, heads, time, d_k)`.
 
-        Those after the first `own` look ahead and are not stored. Returns that layer's keys and values
+        Those that follow look ahead and are not stored. Returns that layer's keys and values
         `(batch, heads, used + time - own, d_k)`: at `positions[:, :used]`, then those that look ahead.
         """
-        own = slots.shape[1]
-        index = slots[:, None, :, None].expand(-1, k.shape[1], -1, k.shape[3])
-        self.keys[:, layer].scatter_(2, index, k[:, :, :own])
-        self.values[:, layer].scatter_(2, index, v[:, :, :own])
+        for place, part in self._slots(own):
+            self.keys[:, layer, :, place] = k[:, :, part]
+            self.values[:, layer, :, place] = v[:, :, part]
         past_k, past_v = self.keys[:, layer, :, : self.used], self.values[:, layer, :, : self.used]
         if own == k.shape[2]:
             return past_k, past_v
         return torch.cat([past_k, k[:, :, own:]], 2), torch.cat([past_v, v[:, :, own:]], 2)
+
+    def _slots(self, size: int) -> list[tuple[slice, slice]]:
+        """Where the positions that were claimed last lie: slots, and which positions; two parts where the ring ends."""
+        start = (self.claimed - size) % self.capacity
+        first = min(size, self.capacity - start)
+        parts = [(slice(start, start + first), slice(0, first))]
+        return parts if first == size else [*parts, (slice(0, size - first), slice(first, size))]
 
     def truncate(self, length: int) -> None:
         """Forgets all but the first `length` positions that were stored, in a ring that has not come round."""
@@ -149,22 +153,18 @@ class ChunkWindows:
     chunks: int
     left_context: int
 
-    def claim(self, positions: Tensor) -> Tensor:
-        """Nothing has to be reserved: the positions `(batch * chunks, chunk)` are their own slots."""
-        return positions
-
     def positions(self, chunk: int, device: torch.device) -> Tensor:
         """Absolute positions `(chunks, left_context + chunk)` that the chunks see; negative before the beginning."""
         start = torch.arange(self.chunks, device=device)[:, None] * chunk
         return start + torch.arange(-self.left_context, chunk, device=device)
 
-    def append(self, layer: int, k: Tensor, v: Tensor, slots: Tensor) -> tuple[Tensor, Tensor]:
+    def append(self, layer: int, k: Tensor, v: Tensor, own: int) -> tuple[Tensor, Tensor]:
         """What each chunk sees of keys and values `(batch * chunks, heads, time, d_k)`.
 
         Returns keys and values `(batch * chunks, heads, left_context + time, d_k)`: at `positions`, then those that
         look ahead.
         """
-        return self._widen(k, slots.shape[1]), self._widen(v, slots.shape[1])
+        return self._widen(k, own), self._widen(v, own)
 
     def _widen(self, x: Tensor, chunk: int) -> Tensor:
         heads, dim = x.shape[1], x.shape[3]
@@ -210,10 +210,10 @@ class MultiHeadAttention(nn.Module):
         self.proj = nn.Linear(d_model, d_model, bias=bias)
         self.rotary = rotary
 
-    def _split(self, x: Tensor, parts: int) -> tuple[Tensor, ...]:
-        """`(batch, time, parts * heads * d_k)` -> parts of `(batch, heads, time, d_k)`."""
+    def _split(self, x: Tensor, parts: int) -> Tensor:
+        """`(batch, time, parts * heads * d_k)` -> `(parts, batch, heads, time, d_k)`."""
         batch, time, _ = x.shape
-        return x.view(batch, time, parts, self.heads, self.head_dim).permute(2, 0, 3, 1, 4).unbind(0)
+        return x.view(batch, time, parts, self.heads, self.head_dim).permute(2, 0, 3, 1, 4)
 
     def project_memory(self, memory: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values `(batch, heads, keys, d_k)` of a memory `(batch, keys, d_model)`, for cross-attention."""
@@ -232,7 +232,7 @@ class MultiHeadAttention(nn.Module):
         backwards: bool = False,
         cache: KeyValueCache | ChunkWindows | None = None,
         layer: int = 0,
-        slots: Tensor | None = None,
+        own: int | None = None,
         queries: int | None = None,
         return_weights: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
@@ -247,10 +247,10 @@ class MultiHeadAttention(nn.Module):
             mask: boolean, broadcastable to `(batch, heads, time, keys)`; True = may attend.
             bias: broadcastable to `(batch, heads, time, keys)`.
             backwards: the bias has the queries from the last to the first; a mask must be the same for all of them.
-            cache: keys and values of earlier positions; those of the first `slots.shape[1]` positions of `x` are
-                stored, the others (look-ahead) are attended to after the cached ones and forgotten.
+            cache: keys and values of earlier positions.
             layer: which layer of the cache.
-            slots: where to store, from `cache.claim`.
+            own: so many of the first positions are stored in the cache, which has claimed them; the others
+                (look-ahead) are attended to after the cached ones and forgotten.
             queries: how many of the first positions attend; default: all. The others are only attended to.
 
         Returns:
@@ -260,11 +260,11 @@ class MultiHeadAttention(nn.Module):
             (q,) = self._split(self.q(x), 1)
             k, v = memory
         else:
-            q, k, v = self._split(self.qkv(x), 3)
-            if self.rotary is not None:
-                q, k = self.rotary(q, positions), self.rotary(k, positions)
+            parts = self._split(self.qkv(x), 3)
+            q, k = parts[:2] if self.rotary is None else self.rotary(parts[:2], positions)
+            v = parts[2]
             if cache is not None:
-                k, v = cache.append(layer, k, v, slots)
+                k, v = cache.append(layer, k, v, own)
         if queries is not None:
             q = q[:, :, :queries]
             mask = None if mask is None else mask[..., :queries, :]

@@ -167,7 +167,6 @@ class Layout:
         mask: `(rows, 1, 1, keys)`, True = may be attended to.
         bucket: relative-bias buckets `(1, time, keys)`, or those of the diagonals.
         cache: of the left context; none = the rows are whole utterances.
-        slots: claimed in it for the rows' own positions.
         own: leading positions of a row that are its own, the others look ahead; none = all.
         size: positions of an utterance, where rows are its chunks.
     """
@@ -176,7 +175,6 @@ class Layout:
     mask: Tensor | None
     bucket: Tensor | Diagonals
     cache: KeyValueCache | ChunkWindows | None = None
-    slots: Tensor | None = None
     own: int | None = None
     size: int = 0
 
@@ -249,11 +247,11 @@ class StreamingEncoder(nn.Module):
         x, stem = self.stem(frames, state.stem, own)
         start = state.position[:, None]
         positions = start + torch.arange(x.shape[1], device=x.device)
-        slots = state.cache.claim(positions[:, :own])
+        state.cache.claim(positions[:, :own])
         keys = torch.cat([state.cache.positions[:, : state.cache.used], positions[:, own:]], 1)
         mask = (keys >= 0) & (keys >= start - self.config.left_context)
         bucket = relative_bucket(positions[:, :, None] - keys[:, None], self.config.buckets)
-        output = self._run(x, Layout(positions, mask[:, None, None], bucket, state.cache, slots, own), ctc=ctc)
+        output = self._run(x, Layout(positions, mask[:, None, None], bucket, state.cache, own), ctc=ctc)
         return output, EncoderState(stem, state.cache, state.position + own)
 
     def encode(
@@ -308,8 +306,7 @@ class StreamingEncoder(nn.Module):
         mask = (keys >= 0) & (keys < lengths[:, None, None])
         bucket = Diagonals.of(windows.left_context, chunk + look_ahead, keys.shape[1], self.config.buckets, device)
         positions = positions.repeat(len(lengths), 1)
-        slots = windows.claim(positions[:, :chunk])
-        return Layout(positions, mask.flatten(0, 1)[:, None, None], bucket, windows, slots, chunk, size)
+        return Layout(positions, mask.flatten(0, 1)[:, None, None], bucket, windows, chunk, size)
 
     def run_blocks(
         self, x: Tensor, layout: Layout, which: range, *, last: bool = False, kept: dict[int, Tensor] | None = None
@@ -326,7 +323,7 @@ class StreamingEncoder(nn.Module):
                 bucket=layout.bucket,
                 cache=layout.cache,
                 layer=layer,
-                slots=layout.slots,
+                own=layout.own,
                 queries=layout.own if last and layer + 1 == which.stop else None,
             )
             if kept is not None:

@@ -81,7 +81,7 @@ class Rotary:
         return angle.cos(), angle.sin()
 
     def __call__(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Turns `x` `(batch, heads, time, d_k)` by absolute `positions` `(batch or 1, time)`."""
+        """Turns `x` `(..., batch, heads, time, d_k)` by absolute `positions` `(batch or 1, time)`."""
         last, version = self._last, 0 if positions.is_inference() else positions._version
         if last is None or last[0] is not positions or last[1:3] != (version, x.dtype):
             cos, sin = (part.to(x.dtype).unsqueeze(1) for part in self.turn(positions))

@@ -78,7 +78,7 @@ class Block(nn.Module):
         mask: Tensor | None = None,
         cache: KeyValueCache | ChunkWindows | None = None,
         layer: int = 0,
-        slots: Tensor | None = None,
+        own: int | None = None,
         queries: int | None = None,
         memory: tuple[Tensor, Tensor] | None = None,
         memory_mask: Tensor | None = None,
@@ -99,7 +99,7 @@ class Block(nn.Module):
             backwards=isinstance(bucket, Diagonals),
             cache=cache,
             layer=layer,
-            slots=slots,
+            own=own,
             queries=queries,
         )
         x = x[:, :queries] + self.dropout(attended)

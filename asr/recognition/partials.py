@@ -80,10 +80,10 @@ class Partials:
         """The utterance has ended."""
         self._hypothesis = None
 
-    def fall_back(self) -> None:
-        """Greedy CTC from now on, after what the decoder has written of the open utterance."""
-        self._decoder, self._revises, self._revision = False, False, None
-        if self._hypothesis is not None:
+    def read(self, decoder: bool) -> None:
+        """By the decoder from the next utterance on, or by greedy CTC at once, after what the decoder has written."""
+        self._decoder, self._revises, self._revision = decoder, decoder and self._look_ahead < LOOK_AHEAD, None
+        if self._hypothesis is not None and not decoder:
             self._hypothesis = CtcPartial(self.model, self._hypothesis.text, self._hypothesis.stable)
 
     def forget(self) -> None:

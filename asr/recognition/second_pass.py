@@ -7,7 +7,7 @@ its steps, is decoded in larger groups. One utterance is a batch of one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -29,6 +29,7 @@ from asr.text import letter_count
 
 MOST_ROWS = 16
 MOST_POSITIONS = 600  # of a batch of several: products are no faster with more, and what lies between them is slower
+ENCODING = 0.6  # share of the work that is done when an utterance is encoded
 LEAST_FILLED = 0.75  # length of the shortest utterance that is encoded in a batch over the longest
 
 
@@ -49,8 +50,11 @@ def read_utterances(
     utterances: Sequence[Utterance],
     second_pass: bool = True,
     hotwords: Hotwords | None = None,
+    heard: Callable[[int, float], None] = lambda utterance, seconds: None,
 ) -> list[list[ReadWord]]:
     """The words of each utterance.
+
+    `heard` is told on the way which utterance has been worked on, and how many seconds of it.
 
     By greedy CTC where the model has no attention decoder; without `second_pass`, by that of the first pass.
     """
@@ -58,22 +62,41 @@ def read_utterances(
         return [_read_ctc(model, one, one.log_probs) for one in utterances]
     parts = [(index, part) for index, one in enumerate(utterances) for part in readable_parts(model, one)]
     words: list[list[ReadWord]] = [[] for _ in utterances]
-    for (index, part), read in zip(parts, _read_parts(model, [part for _, part in parts], hotwords), strict=True):
+
+    def done(number: int, share: float) -> None:
+        index, part = parts[number]
+        heard(index, share * part.positions * model.position_seconds)
+
+    read_parts = _read_parts(model, [part for _, part in parts], hotwords, done)
+    for (index, part), read in zip(parts, read_parts, strict=True):
         offset = part.segment.start - utterances[index].segment.start
         words[index] += [word.moved(offset) for word in read]
     return words
 
 
-def _read_parts(model: SpeechModel, utterances: Sequence[Utterance], hotwords: Hotwords | None) -> list[list[ReadWord]]:
+def _read_parts(
+    model: SpeechModel,
+    utterances: Sequence[Utterance],
+    hotwords: Hotwords | None,
+    done: Callable[[int, float], None],
+) -> list[list[ReadWord]]:
     words: list[list[ReadWord]] = [[] for _ in utterances]
     encoded: list[_Encoded] = []
+
+    def decode(some: Sequence[_Encoded]) -> None:
+        _decode(model, some, words, hotwords)
+        for one in some:
+            done(one.index, 1 - ENCODING)
+
     for batch in _batches(utterances):
         encoded += _encode(model, utterances, batch)
+        for index in batch:
+            done(index, ENCODING)
         while len(encoded) >= MOST_ROWS:
-            _decode(model, encoded[:MOST_ROWS], words, hotwords)
+            decode(encoded[:MOST_ROWS])
             encoded = encoded[MOST_ROWS:]
     if encoded:
-        _decode(model, encoded, words, hotwords)
+        decode(encoded)
     return words
 
 

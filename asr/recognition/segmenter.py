@@ -60,9 +60,9 @@ class Segmenter:
         for utterance in self._segments.finish(self._sounding):
             yield self._ended(utterance)
 
-    def fall_back(self) -> None:
-        """Partials are greedy CTC from now on."""
-        self._partials.fall_back()
+    def read_partials(self, decoder: bool) -> None:
+        """Partials are the decoder's from the next utterance on, or greedy CTC at once."""
+        self._partials.read(decoder)
 
     @property
     def _sounding(self) -> int:

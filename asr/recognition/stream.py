@@ -21,7 +21,8 @@ from asr.recognition.segmenter import Segmenter, hotwords_of
 from asr.recognition.segments import Utterance
 from asr.search.hotwords import Hotword
 
-FALLEN_BACK = "too slow for partials by the attention decoder: from here on they are greedy CTC"
+TOO_SLOW = "too slow for partials by the attention decoder: they are greedy CTC until there is room again"
+ROOM_AGAIN = "room again: partials are by the attention decoder from the next utterance on"
 
 
 class Stream:
@@ -95,8 +96,8 @@ class Stream:
             mono = self._take_in(samples, rate)
             events = self._feed(self._resampler(mono))
             took = time.perf_counter() - begun
-            if self._pace is not None and not self._pace.keeps_up(len(mono) / rate, took):
-                self._fall_back()
+            if self._pace is not None:
+                self._adapt(self._pace, len(mono) / rate, took)
             return events
 
     def finish(self) -> list[Event]:
@@ -146,8 +147,11 @@ class Stream:
         read = zip(unread, read_utterances(self.model, unread, self.options.second_pass, self._hotwords), strict=True)
         return [event for one, words in read for event in self._segmenter.clock.events(one.segment, words)]
 
-    def _fall_back(self) -> None:
-        self._pace = None
-        self._segmenter.fall_back()
-        if self._warn is not None:
-            self._warn(FALLEN_BACK)
+    def _adapt(self, pace: Pace, sound: float, took: float) -> None:
+        """Takes partials from where the machine has the time to."""
+        before = pace.easy
+        pace.keep(sound, took)
+        if pace.easy != before:
+            self._segmenter.read_partials(decoder=not pace.easy)
+            if self._warn is not None:
+                self._warn(TOO_SLOW if pace.easy else ROOM_AGAIN)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -21,9 +21,16 @@ from asr.recognition.stream import Stream
 
 @torch.inference_mode()
 def decode_together(
-    model: SpeechModel, gate: SpeechGate | None, recordings: Sequence[np.ndarray], options: StreamOptions
+    model: SpeechModel,
+    gate: SpeechGate | None,
+    recordings: Sequence[np.ndarray],
+    options: StreamOptions,
+    heard: Callable[[int, float], None] = lambda recording, seconds: None,
 ) -> list[list[Event]]:
-    """The events of each of several recordings `(samples,)` at the model's rate."""
+    """The events of each of several recordings `(samples,)` at the model's rate.
+
+    `heard` is told on the way which recording has been worked on, and how many seconds of it.
+    """
     options = replace(options, partials="off")
     found: list[tuple[int, Utterance]] = []
     for number, samples in enumerate(recordings):
@@ -31,7 +38,10 @@ def decode_together(
         found += [(number, one) for one in chain(segmenter.accept(torch.from_numpy(samples)), segmenter.finish())]
     events: list[list[Event]] = [[] for _ in recordings]
     hotwords = hotwords_of(model, options.second_pass, options.hotwords)
-    words = read_utterances(model, [utterance for _, utterance in found], options.second_pass, hotwords)
+    utterances = [utterance for _, utterance in found]
+    words = read_utterances(
+        model, utterances, options.second_pass, hotwords, lambda index, seconds: heard(found[index][0], seconds)
+    )
     for (number, utterance), read in zip(found, words, strict=True):
         clock = Clock(model.position_seconds, len(recordings[number]) / model.config.features.sample_rate)
         events[number] += clock.events(utterance.segment, read)

@@ -23,7 +23,7 @@ from asr.search.rules import Rule
 from asr.tokenizer import CtcTokenizer, PieceTable
 
 BONUS = 2.0  # nats, of the first piece
-SPOTTED = -1.5  # nats a piece by which CTC may prefer other letters at most
+SPOTTED = -2.5  # nats a piece by which CTC may prefer other letters at most
 FAINTEST = -6.0  # nats at most that one position tells against a word
 MOST_SPOTTED = 8  # words of an utterance that are offered
 SAFE = 2.0  # weight up to which other words were not harmed

@@ -251,13 +251,16 @@ class Trainer:
             return False
         with self._averaged():
             result, progress = self.dev_set.measure(), self.progress
-        is_best = progress.best_wer is None or result.score <= progress.best_wer
+        compared = progress.best_wer is not None
+        is_best = not compared or result.score <= progress.best_wer
         if is_best:
             progress.best_wer, progress.best_step = result.score, progress.step
         self._log({"step": progress.step} | result.as_log())
         if self.board:
             self.board.dev(progress.step, result)
-        self.display.line(f"step {progress.step}: dev WER {result}" + (", the best so far" if is_best else ""))
+        self.display.line(
+            f"step {progress.step}: dev WER {result}" + (", the best so far" if is_best and compared else "")
+        )
         return is_best
 
     def _save(self, export: bool) -> None:
@@ -296,5 +299,5 @@ class Trainer:
 
     def _conclusion(self) -> str:
         p, model = self.progress, self.run_folder.model
-        best = "" if p.best_step is None else f" of step {p.best_step}, the best,"
+        best = "" if p.best_step in (None, p.step) else f" of step {p.best_step}, the best on dev,"
         return f"done after step {p.step}; the model{best} is ready: asr transcribe --model {model} FILE"

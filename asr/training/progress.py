@@ -38,9 +38,12 @@ class StepReport:
     losses: dict[str, float]
     skipped: str | None = None
 
+    @property
+    def loss_text(self) -> str:
+        return "not finite" if self.loss is None else f"{self.loss:.3f}"
+
     def __str__(self) -> str:
-        loss = "not finite" if self.loss is None else f"{self.loss:.3f}"
-        return f"epoch {self.epoch}, loss {loss}, {self.audio_per_second:.0f} s of audio a second"
+        return f"epoch {self.epoch}, loss {self.loss_text}, {self.audio_per_second:.0f} s of audio a second"
 
 
 def finite(value: float) -> float | None:
@@ -79,7 +82,7 @@ class Display:
     def step(self, report: StepReport) -> None:
         """A step has been done."""
         if self._bar is not None:
-            self._bar.update(self._task, completed=report.step, report=str(report))
+            self._bar.update(self._task, completed=report.step, loss=report.loss_text, speed=report.audio_per_second)
             return
         now = time.monotonic()
         if now - self._last >= PLAIN_EVERY or report.step == self._total:
@@ -96,24 +99,17 @@ class Display:
 
 
 def _make_bar(first: int, total: int) -> tuple:
+    """A bar in one line, as wide as the terminal; it goes when the run ends."""
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     bar = Progress(
-        TextColumn("training"),
-        BarColumn(bar_width=24),
         MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
+        BarColumn(bar_width=None),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[report]}"),
+        TextColumn("left, loss {task.fields[loss]}, {task.fields[speed]:.0f} x real time"),
         console=Console(stderr=True),
+        expand=True,
+        transient=True,
     )
-    return bar, bar.add_task("", total=total, completed=first, report="")
+    return bar, bar.add_task("", total=total, completed=first, loss="-", speed=0.0)

@@ -167,7 +167,7 @@ def run(*arguments: object, env: dict[str, str]) -> subprocess.CompletedProcess[
 
 def test_a_recording_is_written_down_as_by_transcribe_and_without_portaudio(without_portaudio, transcript, tmp_path):
     notes, take = tmp_path / "notes.txt", tmp_path / "take.wav"
-    options = ("--fast", "--format", "jsonl", "--output", notes, "--save-audio", take)
+    options = ("--fast", "--partials", "decoder", "--format", "jsonl", "--output", notes, "--save-audio", take)
     done = run("live", "--input", SAMPLE, *options, env=without_portaudio)
     assert (done.returncode, done.stderr) == (0, "")
     assert notes.read_text() == transcript

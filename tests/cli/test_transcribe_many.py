@@ -11,8 +11,9 @@ import pytest
 import soundfile
 
 from asr.evaluation.wer import error_rate
+from asr.files import locked
 from tests.audio.makers import picture, silent_video
-from tests.cli.runner import asr
+from tests.cli.runner import Asr, asr
 from tests.recordings import SAMPLE, TEXTS
 
 SAMPLES, RATE = soundfile.read(SAMPLE, dtype="float32")
@@ -204,6 +205,39 @@ def check_killed_and_resumed(tmp_path, good, bad, kills, seconds):
 
 def test_killed_and_resumed(tmp_path):
     check_killed_and_resumed(tmp_path, good=60, bad=10, kills=1, seconds=0.05)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_soon_and_says_how_to_go_on(tmp_path, number):
+    folder, out = tmp_path / "in", tmp_path / "out"
+    folder.mkdir()
+    for name in range(40):
+        soundfile.write(folder / f"{name:02}.wav", SAMPLES[name * RATE // 9 :][: 4 * RATE], RATE)
+    command = ["transcribe", folder, "-d", out, "--jobs", "1", *FAST]
+    running = Asr(*command)
+    while not list(out.glob("*.txt")):
+        assert running.poll() is None
+        time.sleep(0.02)
+    running.send_signal(number)
+    _, told = running.communicate(60)
+    done = len(list(out.glob("*.txt")))
+    assert running.returncode == 128 + number
+    assert told.splitlines()[-1].startswith(f"asr: stopped: {done} of 40 files transcribed")
+    assert "--resume" in told
+    assert 0 < done < 40
+    rest = asr(*command, "--resume")
+    assert rest.returncode == 0
+    assert f"{40 - done} of 40 files transcribed, {done} done before" in rest.stderr
+
+
+def test_two_processes_that_write_to_one_folder_are_told(talks, tmp_path):
+    with locked(tmp_path) as free:
+        assert free
+        done = asr("transcribe", talks / "first.wav", "-d", tmp_path, *FAST)
+    assert done.returncode == 0
+    assert "another asr is writing there" in done.stderr
+    again = asr("transcribe", talks / "first.wav", "-d", tmp_path, "--overwrite", *FAST)
+    assert "another asr" not in again.stderr
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from asr.jobs.worker import Outcome, Settings, Worker
 from asr.recognition.recognizer import StreamOptions
 from tests.audio.makers import picture, silent_video, with_soundfile
 from tests.recordings import RATE, check_equal, speech_like
-from tests.small import small_model
+from tests.small import small_model, small_reader
 
 FAST = StreamOptions(640, 0, second_pass=False)
 
@@ -145,6 +146,38 @@ def test_small_jobs_stay_in_one_process(tmp_path):
     (tmp_path / "a.wav").write_bytes(bytes(1000))
     (tmp_path / "b.wav").write_bytes(bytes(1000))
     assert sensible_jobs(plan(find_inputs([str(tmp_path)]), ["txt"], None), "cpu") == 1
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_is_heard_on_the_way_adds_up(settings, recordings, tmp_path, jobs, monkeypatch):
+    """Each recording is done with in several steps, short ones and long ones, and never more than whole."""
+    monkeypatch.setattr(sound_module, "LONG_SECONDS", 5.0)  # in this process
+    small_reader(1).save(tmp_path / "model")
+    reads = replace(settings, model=str(tmp_path / "model"), options=StreamOptions(640, 0))
+    heard, tasks = Counter(), plan(find_inputs([str(recordings)]), ["txt"], tmp_path)
+    steps = []
+
+    def hear(number: int, share: float) -> None:
+        heard[number] += share
+        steps.append(number)
+
+    outcomes = list(run_local(tasks, reads, jobs, heard=hear))
+    seconds = {o.number: o.seconds for o in outcomes if o.error is None}
+    assert all(share * seconds[number] < seconds[number] + 0.5 for number, share in heard.items())
+    assert sum(share > 0.5 for share in heard.values()) >= 3
+    assert max(Counter(steps).values()) >= 2
+
+
+def test_a_report_knows_what_is_being_worked_on():
+    report = Report(4)
+    report.hear(0, 0.5)
+    report.hear(1, 0.25)
+    report.hear(0, 0.25)
+    assert report.worked == 1.0
+    report.add(Outcome(0, "a.wav", 60.0, 10))
+    assert report.worked == 1.25
+    report.started -= 10.0
+    assert report.remaining == pytest.approx(10 * 2.75 / 1.25, rel=0.01)
 
 
 def test_a_report_counts_and_names():
