@@ -23,3 +23,7 @@ class ConfigError(AsrError):
 
 class MicrophoneError(AsrError):
     """No microphone that can be listened to: none there, none of that name, in use, or no PortAudio."""
+
+
+class DesktopError(AsrError):
+    """A desktop that cannot be typed into or asked: none there, or a program for it is missing or fails."""

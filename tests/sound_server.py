@@ -16,6 +16,7 @@ ALSA_CONFIG = """
 </usr/share/alsa/alsa.conf>
 pcm.speech { type pulse device "room.monitor" hint { show on description "what is played into the room" } }
 pcm.speech_too { type pulse device "room.monitor" }
+pcm.pulse { type pulse }
 pcm.absent { type pulse device "nowhere" }
 ctl.!default { type pulse }
 """
@@ -79,9 +80,9 @@ class SoundServer:
     def unplug(self) -> None:
         self.control("unload-module", self._module)
 
-    def play(self, file: Path) -> subprocess.Popen:
-        """Plays a sound file into the room; to be waited for or terminated."""
-        return subprocess.Popen(["paplay", str(file)], env=self.environment)
+    def play(self, file: Path, sink: str = "room") -> subprocess.Popen:
+        """Plays a sound file into the room, or into another sink; to be waited for or terminated."""
+        return subprocess.Popen(["paplay", "--device", sink, str(file)], env=self.environment)
 
     def python(self, code: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from asr.audio.monitors import MONITOR, list_monitors
 from asr.errors import MicrophoneError
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ class InputDevice:
         channels: how many it has at most.
         rate: its own sample rate (hertz).
         is_default: used when none is asked for.
+        source: what a sound server plays, heard through this device; see `list_monitors`. It has no index of its own.
     """
 
     index: int
@@ -31,10 +33,14 @@ class InputDevice:
     channels: int
     rate: int
     is_default: bool
+    source: str | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.source else f"{self.index} {self.name}"
 
 
 def list_inputs() -> list[InputDevice]:
-    """The devices that can record, as they were when PortAudio was loaded.
+    """The devices that can record, as they were when PortAudio was loaded, and what the computer plays.
 
     Raises:
         MicrophoneError: PortAudio is missing or does not start.
@@ -48,7 +54,7 @@ def list_inputs() -> list[InputDevice]:
     default = sounddevice.default.device[0]
     if inputs and default not in {device["index"] for device in inputs}:
         default = inputs[0]["index"]
-    return [
+    found = [
         InputDevice(
             index=device["index"],
             name=" ".join(device["name"].split()),
@@ -59,6 +65,7 @@ def list_inputs() -> list[InputDevice]:
         )
         for device in inputs
     ]
+    return found + list_monitors(found)
 
 
 def find_input(query: str | int | None = None) -> InputDevice:
@@ -75,13 +82,18 @@ def find_input(query: str | int | None = None) -> InputDevice:
     if query is None:
         return next(device for device in inputs if device.is_default)
     if isinstance(query, int) or query.isdecimal():
-        found = [device for device in inputs if device.index == int(query)]
+        found = [device for device in inputs if device.index == int(query) and device.source is None]
     else:
         found = _by_name(inputs, query)
     if len(found) == 1:
         return found[0]
+    if not found and query == MONITOR:
+        raise MicrophoneError(
+            "what the computer plays is heard through PulseAudio or PipeWire, and ALSA's way to them is missing: "
+            "install libasound2-plugins (Fedora: alsa-plugins-pulseaudio)"
+        )
     what = f"{len(found)} inputs fit" if found else "no input fits"
-    candidates = ", ".join(f"{device.index} {device.name}" for device in found or inputs)
+    candidates = ", ".join(map(str, found or inputs))
     raise MicrophoneError(f"{what} {str(query)!r}: give the index or more of the name of one of: {candidates}")
 
 
@@ -122,12 +134,13 @@ def portaudio() -> ModuleType:
 
 
 def restart_portaudio() -> None:
-    """Has it look for devices again, which it does only when it starts; no stream may be open.
+    """Has it look for devices again, which it does only when it starts; no microphone may be open.
 
     Raises:
         MicrophoneError: PortAudio does not start.
     """
     sounddevice = portaudio()
+    sounddevice.stop()  # what `sounddevice.play` may be playing
     with suppress(sounddevice.PortAudioError):
         sounddevice._terminate()
     try:

@@ -22,6 +22,7 @@ from asr.audio.devices import (
     restart_portaudio,
     same_device,
 )
+from asr.audio.monitors import heard_from
 from asr.audio.resample import StreamResampler
 from asr.audio.samples import Intake
 from asr.errors import MicrophoneError
@@ -42,6 +43,10 @@ SERVER_LATENCY = "30"  # ms; PulseAudio hands sound over 2 s late to programs th
 COMMON_RATES = (48000, 44100, 16000, 32000, 24000, 22050, 96000, 8000)
 
 _BAD_CHANNELS, _BAD_RATE, _UNAVAILABLE = -9998, -9997, -9985  # PaErrorCode
+
+# PortAudio looks for devices when it starts, and must not be restarted under a microphone that is open.
+_LISTENING: set[Microphone] = set()
+_OPENING = threading.Lock()  # held while one that was gone is looked for
 
 
 @dataclass
@@ -69,8 +74,8 @@ class Microphone:
     """A device being listened to: iterate over it for blocks `(samples,)`, float32 mono at `sample_rate`.
 
     The blocks end after `stop`. A device that goes away is waited for and opened again under the same name. Where sound
-    is lost, by that or because recognition is behind, there is silence, at most 2 s of it. Needs the process's
-    PortAudio for itself: it looks for devices only when it starts.
+    is lost, by that or because recognition is behind, there is silence, at most 2 s of it. While several listen, one
+    that went away is found again only where it was: PortAudio looks for devices only when it starts.
 
     Args:
         query: see `find_input`.
@@ -213,7 +218,7 @@ class Microphone:
 
     def _watch_zeros(self, block: np.ndarray) -> None:
         self._zeros = 0.0 if block.any() else self._zeros + len(block) / self._stream_rate
-        if self._zeros >= MUTED and not self._told_muted:
+        if self._zeros >= MUTED and not self._told_muted and self._device.source is None:
             self._told_muted = True
             self._warn(f"{self.name} gives nothing but zeros: is it muted, or forbidden to this program?")
 
@@ -233,8 +238,9 @@ class Microphone:
             until = time.monotonic() + RETRY
             while time.monotonic() < until and not self._stopped:
                 time.sleep(0.05)
-            with suppress(MicrophoneError):
-                restart_portaudio()
+            with suppress(MicrophoneError), _OPENING:
+                if not _LISTENING:
+                    restart_portaudio()
                 device = same_device(list_inputs(), self._device)
                 if device is not None:
                     self._open(device, (self.sample_rate, device.rate, *COMMON_RATES))
@@ -253,16 +259,18 @@ class Microphone:
             self._intake = Intake(rate, lambda line: self._troubles.append(f"{self.name}: {line}"))
             self._last_block = time.monotonic()
             try:
-                self._stream = sounddevice.InputStream(
-                    device=device.index,
-                    samplerate=rate,
-                    channels=channels,
-                    blocksize=round(BLOCK * rate),
-                    dtype="float32",
-                    latency="high",
-                    callback=self._capture,
-                )
-                self._stream.start()
+                with heard_from(device.source):
+                    self._stream = sounddevice.InputStream(
+                        device=device.index,
+                        samplerate=rate,
+                        channels=channels,
+                        blocksize=round(BLOCK * rate),
+                        dtype="float32",
+                        latency="high",
+                        callback=self._capture,
+                    )
+                    self._stream.start()
+                _LISTENING.add(self)
                 return
             except sounddevice.PortAudioError as error:
                 failure = error
@@ -278,6 +286,7 @@ class Microphone:
         ) from failure
 
     def _close(self) -> None:
+        _LISTENING.discard(self)
         if self._stream is not None:
             with suppress(portaudio().PortAudioError):
                 self._stream.close()

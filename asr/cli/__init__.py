@@ -11,6 +11,7 @@ import typer
 from asr.cli.bench import bench
 from asr.cli.classify import classify
 from asr.cli.devices import devices
+from asr.cli.dictate import dictate
 from asr.cli.evaluate import evaluate
 from asr.cli.inspect import inspect
 from asr.cli.live import live
@@ -28,7 +29,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for group, commands in {
-    "Speech into text": (transcribe, live, serve, devices),
+    "Speech into text": (transcribe, live, dictate, serve, devices),
     "What the models hear": (classify, inspect),
     "Training": (train, validate_data),
     "Measuring": (evaluate,),

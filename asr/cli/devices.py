@@ -4,10 +4,10 @@ from __future__ import annotations
 
 
 def devices() -> None:
-    """List the microphones and other inputs; choose one with `asr live --input-device`.
+    """List the microphones, and what the computer plays; choose one with `asr live --input-device`.
 
     $ asr devices
-    $ asr live --input-device usb
+    $ asr live --input-device monitor
     """
     from rich.console import Console
     from rich.table import Table
@@ -24,7 +24,10 @@ def devices() -> None:
     table.columns[2].overflow = "fold"
     for device in inputs:
         mark = "*" if device.is_default else ""
-        table.add_row(mark, str(device.index), device.name, device.host_api, str(device.channels), f"{device.rate} Hz")
+        index = "" if device.source else str(device.index)
+        table.add_row(mark, index, device.name, device.host_api, str(device.channels), f"{device.rate} Hz")
     console = Console(markup=False, highlight=False)
     console.print(table)
     console.print("* is used when none is named")
+    if any(device.source for device in inputs):
+        console.print("without index: what the computer plays; monitor: at the output in use")

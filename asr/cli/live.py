@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from asr.cli.listening import quiet_libraries, signals_stop, summarise
 from asr.cli.options import (
     DEVICE,
     LIVE,
@@ -45,17 +45,16 @@ from asr.cli.tell import tell
 from asr.errors import AsrError
 
 if TYPE_CHECKING:
-    from asr.audio.microphone import Microphone, Statistics
+    from asr.audio.microphone import Microphone
     from asr.audio.playback import Playback
     from asr.cli.display import LiveDisplay
+    from asr.cli.speakers import Labelled
     from asr.events import Event
     from asr.formats.writers import Writer
-    from asr.recognition.session import Source, View
     from asr.serve.client import RemoteStream
 
 ELSEWHERE = "Decoding elsewhere"
 RECORDING = "A recording in the microphone's place"  # options of it, in the help
-LAG_WORTH_TELLING = 2.0  # s that recognition was behind the sound
 
 
 class LiveFormat(str, Enum):
@@ -67,9 +66,13 @@ class LiveFormat(str, Enum):
 
 def live(
     input_device: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            "--input-device", "-i", metavar="NAME", help="Microphone: index or part of the name, see asr devices."
+            "--input-device",
+            "-i",
+            metavar="NAME",
+            help="Microphone: index or part of the name, see asr devices; monitor: what the computer plays. Several: "
+            "a channel each.",
         ),
     ] = None,
     format: Annotated[
@@ -152,11 +155,14 @@ def live(
     Exit status: 0 ended by Ctrl-C, SIGTERM or the end of the recording;
     2 nothing to listen to, a recording without words, wrong usage.
     """
-    if input is not None and input_device is not None:
+    devices = input_device or [None]
+    if input is not None and input_device:
         raise typer.BadParameter("--input and --input-device exclude each other: the sound comes from one of them")
     headless = raw_format(raw, rate, channels)
     if input is None and (headless is not None or track is not None):
         raise typer.BadParameter("--raw and --track are about a recording: name it with --input, or - for a pipe")
+    if len(devices) > 1 and save_audio is not None:
+        raise typer.BadParameter("--save-audio keeps the sound of one --input-device, not of several")
     refuse_overwriting(output, [] if input is None else [input])
     words = read_hotwords(hotword, hotwords)
     with ExitStack() as resources:
@@ -164,19 +170,27 @@ def live(
         from asr.audio.microphone import Microphone
         from asr.audio.playback import Playback
         from asr.audio.recording import Recorder, check_new
+        from asr.cli.speakers import InTurns, Labelled
 
         if save_audio is not None:
             check_new(save_audio)
         notes = None if output is None else resources.enter_context(_open_notes(output))
-        source: Playback | Microphone
+        shown = Labelled(view) if len(devices) > 1 and not isinstance(view, _PlainView) else view
+        if notes is not None:
+            shown = _Noted(shown, notes)
+        if len(devices) > 1:
+            shown = InTurns(shown)
+        sources: list[Playback] | list[Microphone]
         if input is not None:
-            source = Playback(input, realtime, track, headless)
+            sources = [Playback(input, realtime, track, headless)]
         else:
-            resources.enter_context(_quiet_libraries())
-            source = Microphone(input_device, warn=view.warn)
+            resources.enter_context(quiet_libraries())
+            sources = [Microphone(name, warn=shown.warn) for name in devices]
+        source = sources[0]
         from asr.recognition.endpoint import EndpointRules
         from asr.recognition.options import StreamOptions
         from asr.recognition.session import listen  # slow to import: after what can be wrong
+        from asr.recognition.side_by_side import Sources, listen_side_by_side
 
         recognizer = None if server is not None else load_recognizer(model, device, threads)
         options = StreamOptions(
@@ -188,20 +202,29 @@ def live(
             vad=vad,
             hotwords=words,
         )
-        resources.enter_context(source)
+        for opened in sources:
+            resources.enter_context(opened)
         recorder = None if save_audio is None else resources.enter_context(Recorder(save_audio, source.sample_rate))
-        resources.enter_context(_signals_stop(source))
-        stream = _open_remote(server, token) if recognizer is None else recognizer.stream(options, view.tell)
-        spoken = (
-            "" if input is not None else f"listening to {source.name} at {source.sample_rate} Hz: speak; Ctrl-C ends"
+        resources.enter_context(signals_stop(Sources(sources)))
+        streams = [
+            _open_remote(server, token) if recognizer is None else recognizer.stream(options, shown.tell)
+            for _ in sources
+        ]
+        names = " and ".join(f"{each.name} at {each.sample_rate} Hz" for each in sources)
+        view.begin(
+            " + ".join(each.name for each in sources),
+            "" if input is not None else f"listening to {names}: speak; Ctrl-C ends",
         )
-        view.begin(source.name, spoken)
-        heard = listen(source, stream, view if notes is None else _Noted(view, notes), recorder)
+        if len(sources) > 1:
+            heard = listen_side_by_side(sources, streams, shown)
+        else:
+            heard = listen(source, streams[0], shown, recorder)
         if isinstance(source, Playback) and source.warning:
             view.tell(source.warning)
-    _summarise(source.statistics)
+    for listened in sources:
+        summarise(listened.statistics)
     if isinstance(source, Playback) and not heard:
-        amount = f"no words heard in {stream.seconds:.1f} s" if stream.seconds else "holds no sound (0 s long)"
+        amount = f"no words heard in {streams[0].seconds:.1f} s" if streams[0].seconds else "holds no sound (0 s long)"
         raise AsrError(f"{source.name}: {amount}")
 
 
@@ -211,19 +234,6 @@ def _open_remote(server: str, token: str | None) -> RemoteStream:
     except ImportError as error:
         raise AsrError(f"{error.name} is missing: pip install 'asr[serve]'") from error
     return RemoteStream(server, token)
-
-
-def _summarise(statistics: Statistics) -> None:
-    faster = "--partials ctc or a larger --chunk-ms makes it faster"
-    if statistics.overflows:
-        tell(f"the sound system lost sound {statistics.overflows} times before it was handed over")
-    if statistics.dropped_blocks:
-        tell(
-            f"recognition could not keep up: {statistics.dropped_seconds:.1f} s of sound were dropped "
-            f"in {statistics.dropped_blocks} blocks; {faster}"
-        )
-    elif statistics.most_lag > LAG_WORTH_TELLING:
-        tell(f"recognition was up to {statistics.most_lag:.1f} s behind the sound; {faster}")
 
 
 def _open_notes(path: Path) -> TextIO:
@@ -236,19 +246,20 @@ def _open_notes(path: Path) -> TextIO:
 class _Noted:
     """A view that first appends each final to a text file, on the disk at once."""
 
-    def __init__(self, view: View, notes: TextIO) -> None:
+    def __init__(self, view: _PlainView | LiveDisplay | Labelled, notes: TextIO) -> None:
         self._view, self._notes = view, notes
-        self.progress, self.tell = view.progress, view.tell
+        self.progress, self.tell, self.warn = view.progress, view.tell, view.warn
 
-    def event(self, event: Event) -> None:
+    def event(self, event: Event, *channel: int) -> None:
         from asr.events import Final
+        from asr.formats.writers import channel_prefix
 
         if isinstance(event, Final):
             try:
-                print(event.text, file=self._notes, flush=True)
+                print(channel_prefix(*channel or (None,)) + event.text, file=self._notes, flush=True)
             except OSError as error:
                 self.tell(f"cannot write {self._notes.name}: {error.strerror}")
-        self._view.event(event)
+        self._view.event(event, *channel)
 
 
 class _PlainView:
@@ -274,8 +285,8 @@ class _PlainView:
         if line:
             tell(line)
 
-    def event(self, event: Event) -> None:
-        self._writer.event(event)
+    def event(self, event: Event, channel: int | None = None) -> None:
+        self._writer.event(event, channel)
 
     def progress(self, level: float, lag: float, seconds: float, peak: float) -> None:
         """Nothing: only the display shows it."""
@@ -305,41 +316,3 @@ def _open_view(format: LiveFormat) -> Iterator[_PlainView | LiveDisplay]:
             return
     with _PlainView("txt" if format is LiveFormat.auto else format.value) as view:
         yield view
-
-
-@contextmanager
-def _signals_stop(source: Source) -> Iterator[None]:
-    """The first SIGINT or SIGTERM ends the sound, so that the utterance is finished; a second one does as ever."""
-
-    def stop(number: int, frame: object) -> None:
-        restore()
-        source.stop()
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        restore()
-
-
-@contextmanager
-def _quiet_libraries() -> Iterator[None]:
-    """Keeps PortAudio and ALSA, which write to the process's standard error, off it; what Python writes still comes."""
-    sys.stderr.flush()
-    ours = os.dup(2)
-    python = sys.stderr
-    with (
-        open(ours, "w", encoding=python.encoding, errors="backslashreplace") as sys.stderr,
-        open(os.devnull, "w") as null,
-    ):
-        os.dup2(null.fileno(), 2)
-        try:
-            yield
-        finally:
-            os.dup2(ours, 2)
-            sys.stderr.flush()
-            sys.stderr = python

@@ -155,6 +155,12 @@ Threads = Annotated[
     ),
 ]
 
+InputDevice = Annotated[
+    str | None,
+    typer.Option(
+        "--input-device", "-i", metavar="NAME", help="Microphone: index or part of the name, see asr devices."
+    ),
+]
 HotwordTexts = Annotated[
     list[str] | None,
     typer.Option(

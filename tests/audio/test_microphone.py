@@ -249,3 +249,40 @@ except microphone.MicrophoneError as error: warn(str(error))
 """,
     )
     assert told.startswith("absent ")
+
+
+def pitch_of(server: SoundServer, query: str) -> int:
+    """The strongest frequency (Hz) in half a second of an input, once there is sound in it."""
+    (pitch,) = listen(
+        server,
+        f"""
+with microphone.Microphone({query!r}) as source:
+    heard = np.zeros(0, np.float32)
+    for block in source:
+        if heard.size or block.any(): heard = np.append(heard, block)
+        if heard.size > source.sample_rate: source.stop()
+print(json.dumps(2 * int(np.abs(np.fft.rfft(heard[source.sample_rate // 4 :][: source.sample_rate // 2])).argmax())))
+""",
+    )
+    return pitch
+
+
+def test_what_the_computer_plays_is_an_input_in_all_or_of_one_output(server, tmp_path):
+    other = server.control("load-module", "module-null-sink", "sink_name=hall").stdout.strip()
+    server.control("set-default-sink", "hall")
+    players = []
+    try:
+        for sink, hertz in ("room", 500), ("hall", 900):
+            tone = 0.25 * np.sin(2 * np.pi * hertz * np.arange(60 * RATE) / RATE)
+            soundfile.write(tmp_path / f"{sink}.wav", tone, RATE)
+            players.append(server.play(tmp_path / f"{sink}.wav", sink))
+        listed = server.python("from asr.cli import main; import sys; sys.argv = ['asr', 'devices']; main()").stdout
+        assert {"monitor", "room.monitor", "hall.monitor"} <= set(listed.split())
+        assert abs(pitch_of(server, "monitor") - 900) <= 2
+        assert abs(pitch_of(server, "room.monitor") - 500) <= 2
+    finally:
+        for player in players:
+            player.terminate()
+            player.wait()
+        server.control("unload-module", other)
+        server.control("set-default-sink", "room")

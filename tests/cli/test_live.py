@@ -17,7 +17,7 @@ from asr.evaluation.wer import error_rate
 from asr.events import Endpoint, Final, Word
 from asr.recognition.session import listen
 from tests.cli.runner import asr
-from tests.recordings import SAMPLE
+from tests.recordings import SAMPLE, TEXTS
 from tests.sound_server import SoundServer, guarded
 
 
@@ -82,6 +82,34 @@ def test_what_is_played_into_a_room_is_written_down(server, transcript, tmp_path
     assert {"partial", "final", "endpoint"} == {event["type"] for event in events}
     check_partials(events)
     assert soundfile.info(take).duration > 14
+
+
+def test_two_inputs_are_two_channels(server, tmp_path):
+    """Two rooms, two people: each is written down as one who speaks alone would be."""
+    hall = server.control("load-module", "module-null-sink", "sink_name=hall").stdout.strip()
+    notes = tmp_path / "notes.txt"
+    both = ("--input-device", "speech", "--input-device", "hall.monitor")
+    live = server.start("-m", "asr", "live", *both, "--format", "jsonl", "--output", notes)
+    try:
+        assert "speech at 44100 Hz and hall.monitor at 44100 Hz" in read_until(live.stderr, "listening to")
+        samples, rate = soundfile.read(SAMPLE)
+        players = []
+        for sink, part in ("room", samples[: 5 * rate]), ("hall", samples[-5 * rate :]):
+            soundfile.write(tmp_path / f"{sink}.wav", part, rate)
+            players.append(server.play(tmp_path / f"{sink}.wav", sink))
+        assert [player.wait() for player in players] == [0, 0]
+        live.send_signal(signal.SIGINT)
+        out, err = live.communicate(timeout=30)
+    finally:
+        live.kill()
+        server.control("unload-module", hall)
+    assert live.returncode == 0, err
+    finals = [event for event in map(json.loads, out.splitlines()) if event["type"] == "final"]
+    heard = {channel: " ".join(e["text"] for e in finals if e["channel"] == channel) for channel in (1, 2)}
+    assert distance(TEXTS[0], heard[1]) <= 2
+    assert distance(TEXTS[2], heard[2]) <= 2
+    lines = notes.read_text().splitlines()
+    assert sorted(lines) == sorted(f"Channel {event['channel']}: {event['text']}" for event in finals)
 
 
 def check_partials(events: list[dict]) -> None:
