@@ -75,3 +75,9 @@ def letter_count(text: str) -> int:
 def _as_word(character: str) -> str:
     value = unicodedata.digit(character, None)
     return character if value is None else f" {_DIGITS[value]} "
+
+
+def printable(text: str) -> str:
+    """A name that somebody else has chosen, fit for a terminal: its control and format characters, which could move the
+    cursor or hide what follows, are written as escapes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)

@@ -16,6 +16,7 @@ from asr.cli.evaluate import evaluate
 from asr.cli.inspect import inspect
 from asr.cli.live import live
 from asr.cli.serve import serve
+from asr.cli.tell import tell
 from asr.cli.train import train
 from asr.cli.transcribe import transcribe
 from asr.cli.validate import validate_data
@@ -67,7 +68,7 @@ def main() -> None:
     try:
         app(prog_name="asr")
     except AsrError as error:
-        print(f"asr: {error}", file=sys.stderr)
+        tell(str(error))
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -77,7 +78,7 @@ def main() -> None:
     except OSError as error:
         if error.errno not in NO_ROOM:
             raise
-        print(f"asr: cannot write: {error.strerror}", file=sys.stderr)
+        tell(f"cannot write: {error.strerror}")
         _leave_output()
         sys.exit(1)
 

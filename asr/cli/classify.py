@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from asr.cli.options import Threads
+from asr.cli.tell import tell
+from asr.text import printable
 
 
 def classify(
@@ -43,7 +44,7 @@ def classify(
         try:
             verdicts = classifier.classify(torch.from_numpy(read_audio(name)))
         except AudioError as error:
-            print(f"asr: {error}", file=sys.stderr)
+            tell(str(error))
             failed += 1
             continue
         if json_lines:
@@ -54,7 +55,7 @@ def classify(
             print(json.dumps({"file": name, "stretches": stretches}, ensure_ascii=False), flush=True)
             continue
         if len(files) > 1:
-            print(f"{name}:")
+            print(f"{printable(name)}:")
         for verdict in verdicts:
             best = list(verdict.probabilities.items())[:top]
             guesses = "  ".join(f"{label} {100 * p:.1f} %" for label, p in best)

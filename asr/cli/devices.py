@@ -14,6 +14,7 @@ def devices() -> None:
 
     from asr.audio.devices import list_inputs
     from asr.errors import MicrophoneError
+    from asr.text import printable
 
     inputs = list_inputs()
     if not inputs:
@@ -25,7 +26,9 @@ def devices() -> None:
     for device in inputs:
         mark = "*" if device.is_default else ""
         index = "" if device.source else str(device.index)
-        table.add_row(mark, index, device.name, device.host_api, str(device.channels), f"{device.rate} Hz")
+        table.add_row(
+            mark, index, printable(device.name), printable(device.host_api), str(device.channels), f"{device.rate} Hz"
+        )
     console = Console(markup=False, highlight=False)
     console.print(table)
     console.print("* is used when none is named")

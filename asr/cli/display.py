@@ -12,6 +12,7 @@ from rich.text import Text
 
 from asr.cli.meter import Meter
 from asr.events import Event, Final, Partial
+from asr.text import printable
 
 METER_CELLS = 10
 NARROW = 40  # columns below which meter and gaps are short
@@ -124,7 +125,7 @@ class LiveDisplay:
 
     def begin(self, name: str, hint: str) -> None:
         """Where the sound comes from, and what stands there until there are words."""
-        self._change(name=name, hint=hint or "listening")
+        self._change(name=printable(name), hint=printable(hint) or "listening")
 
     def event(self, event: Event) -> None:
         """A partial becomes the current line, a final settles above it, an endpoint clears it."""
@@ -148,11 +149,11 @@ class LiveDisplay:
     def warn(self, line: str) -> None:
         """A line about what is wrong with the sound; it goes when there is sound that is recognised in time."""
         self._warned = self.screen.seconds
-        self._change(warning=line)
+        self._change(warning=printable(line))
 
     def tell(self, line: str) -> None:
         """A line about what has happened once and for all, above the current one."""
-        self._settle(Text(line, "yellow"))
+        self._settle(Text(printable(line), "yellow"))
 
     def _change(self, **changes: str) -> None:
         self.screen = replace(self.screen, **changes)

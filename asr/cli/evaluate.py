@@ -25,8 +25,10 @@ from asr.cli.options import (
     Vad,
     load_recognizer,
 )
+from asr.cli.tell import tell
 from asr.errors import AsrError
 from asr.files import write_whole
+from asr.text import printable
 
 
 def evaluate(
@@ -89,11 +91,11 @@ def evaluate(
         if not quiet:
             e = result.errors
             counts = f"S {e.substitutions:<3} D {e.deletions:<3} I {e.insertions:<3}"
-            print(f"{e.wer:6.2f} %  {counts} {result.name}", flush=True)
+            print(f"{e.wer:6.2f} %  {counts} {printable(result.name)}", flush=True)
         elif sys.stderr.isatty():
             print(f"\r{report.count} of {report.expected}", end="\r", file=sys.stderr)
     for line in report.warnings + report.failures:
-        print(f"asr: {line}", file=sys.stderr)
+        tell(line)
     if not report.results:
         raise typer.Exit(2)
     total, normalised = report.total, report.normalised

@@ -13,6 +13,7 @@ import numpy as np
 from asr.audio.files import AudioFile
 from asr.cli.tell import tell
 from asr.events import Event, Final
+from asr.text import printable
 
 if TYPE_CHECKING:
     from asr.formats import Writer
@@ -86,7 +87,7 @@ def _progress(file: str, audio: AudioFile) -> Iterator:
     )
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
     begun, started = time.monotonic(), False
-    task = bar.add_task(Path(file).name, total=audio.duration, position="")
+    task = bar.add_task(printable(Path(file).name), total=audio.duration, position="")
 
     def advance(seconds: float) -> None:
         nonlocal started

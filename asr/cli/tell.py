@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from asr.text import printable
+
 
 def tell(line: str) -> None:
     """A line on standard error."""
-    print(f"asr: {line}", file=sys.stderr, flush=True)
+    print("asr: " + "\n".join(map(printable, line.split("\n"))), file=sys.stderr, flush=True)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TextIO
 
 from asr.events import Event, Final, as_dict
+from asr.text import printable
 
 
 class Writer(ABC):
@@ -39,7 +40,7 @@ class TextWriter(Writer):
 
     def begin(self, name: str) -> None:
         if self.headings:
-            print(f"{'' if self.first else chr(10)}==> {name} <==", file=self.out, flush=True)
+            print(f"{'' if self.first else chr(10)}==> {printable(name)} <==", file=self.out, flush=True)
         self.first = False
 
     def event(self, event: Event, channel: int | None = None) -> None:

@@ -7,6 +7,8 @@ import sys
 import time
 from dataclasses import dataclass
 
+from asr.text import printable
+
 PLAIN_EVERY = 10.0  # seconds between lines where there is no terminal
 
 
@@ -74,6 +76,7 @@ class Display:
         """A line that stays."""
         if self._silent:
             return
+        text = printable(text)
         if self._bar is not None:
             self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
         else:

@@ -209,3 +209,15 @@ def test_help_names_the_commands_quickly():
         check=True,
     )
     assert imported.stdout.strip() == "[]"
+
+
+def test_names_with_control_characters_do_not_reach_the_terminal(tmp_path):
+    """Neither in headings nor in messages, nor in the display of what is heard."""
+    good, bad = tmp_path / "a\x1b[31mb\u202ec.wav", tmp_path / "d\x1b[2Je.wav"
+    soundfile.write(good, np.zeros(16000, np.float32), 16000)
+    bad.write_bytes(bytes(100))
+    for command in (("transcribe", good, bad), ("transcribe", good), ("classify", good, bad), ("live", "--input", bad)):
+        done = asr(*command)
+        said = done.stdout + done.stderr
+        assert done.returncode in (0, 1, 2)
+        assert all(character.isprintable() or character == "\n" for character in said), said
