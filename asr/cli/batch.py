@@ -203,8 +203,8 @@ def _alone(folders: Iterable[Path]) -> Iterator[None]:
 def _watched(report: Report, show: Callable[[], None]) -> Heard:
     """What is heard on the way goes into the report, and is shown."""
 
-    def heard(number: int, share: float) -> None:
-        report.hear(number, share)
+    def heard(number: int, share: float, seconds: float) -> None:
+        report.hear(number, share, seconds)
         show()
 
     return heard

@@ -21,6 +21,10 @@ class Stoppable(Protocol):
     def stop(self) -> None: ...
 
 
+class Hasty(Protocol):
+    def hurry(self) -> None: ...
+
+
 def summarise(statistics: Statistics) -> None:
     """Tells what was lost or late on the way from a source of sound."""
     faster = "--partials ctc or a larger --chunk-ms makes it faster"
@@ -36,12 +40,14 @@ def summarise(statistics: Statistics) -> None:
 
 
 @contextmanager
-def signals_stop(source: Stoppable) -> Iterator[None]:
+def signals_stop(source: Stoppable, *streams: Hasty) -> Iterator[None]:
     """The first SIGINT or SIGTERM ends the sound, so that the utterance is finished; a second one does as ever."""
 
     def stop(number: int, frame: object) -> None:
         restore()
         source.stop()
+        for stream in streams:
+            stream.hurry()
 
     def restore() -> None:
         for number, handler in before.items():

@@ -205,11 +205,11 @@ def live(
         for opened in sources:
             resources.enter_context(opened)
         recorder = None if save_audio is None else resources.enter_context(Recorder(save_audio, source.sample_rate))
-        resources.enter_context(signals_stop(Sources(sources)))
         streams = [
             _open_remote(server, token) if recognizer is None else recognizer.stream(options, shown.tell)
             for _ in sources
         ]
+        resources.enter_context(signals_stop(Sources(sources), *streams))
         names = " and ".join(f"{each.name} at {each.sample_rate} Hz" for each in sources)
         view.begin(
             " + ".join(each.name for each in sources),

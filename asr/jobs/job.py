@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from asr.jobs.plan import Task
-from asr.jobs.worker import Heard, Outcome, Settings, Worker
+from asr.jobs.worker import Heard, Outcome, Settings, Worker, unheard
 
 GROUP = 48  # tasks that a process is given at once
 GROUP_BYTES = 32_000_000
@@ -50,7 +50,7 @@ def run_local(
     settings: Settings,
     jobs: int,
     in_order: bool = False,
-    heard: Heard = lambda number, share: None,
+    heard: Heard = unheard,
 ) -> Iterator[Outcome]:
     """Outcomes as they come, from this process or from several of one thread each.
 

@@ -14,7 +14,7 @@ from multiprocessing.process import BaseProcess
 
 from asr.errors import AsrError
 from asr.jobs.plan import Task
-from asr.jobs.worker import Heard, Outcome, Settings, Worker
+from asr.jobs.worker import Heard, Outcome, Settings, Worker, unheard
 
 
 @dataclass
@@ -25,7 +25,7 @@ class _Process:
 
 
 def run_processes(
-    groups: Sequence[Sequence[Task]], settings: Settings, jobs: int, heard: Heard = lambda number, share: None
+    groups: Sequence[Sequence[Task]], settings: Settings, jobs: int, heard: Heard = unheard
 ) -> Iterator[Outcome]:
     """Works groups of tasks off in `jobs` processes, one thread each unless `settings` say otherwise.
 
@@ -113,7 +113,7 @@ def _work(pipe: Connection, settings: Settings) -> None:
             tasks = pipe.recv()
         except (EOFError, OSError):
             return
-        for outcome in worker.run(tasks, lambda number, share: pipe.send((number, share))):
+        for outcome in worker.run(tasks, lambda *heard: pipe.send(heard)):
             pipe.send(outcome)
 
 

@@ -35,11 +35,12 @@ class Report:
     warnings: list[tuple[str, str]] = field(default_factory=list)
     seconds: float = 0.0
     started: float = field(default_factory=time.monotonic)
-    _begun: dict[int, float] = field(default_factory=dict)  # share that is done of each task that is worked on
+    _begun: dict[int, tuple[float, float]] = field(default_factory=dict)  # share and seconds done of open tasks
 
-    def hear(self, number: int, share: float) -> None:
+    def hear(self, number: int, share: float, seconds: float) -> None:
         """A further share of a task's sound is done with."""
-        self._begun[number] = self._begun.get(number, 0.0) + share
+        before = self._begun.get(number, (0.0, 0.0))
+        self._begun[number] = before[0] + share, before[1] + seconds
 
     def add(self, outcome: Outcome) -> None:
         """Takes an outcome in."""
@@ -62,7 +63,7 @@ class Report:
     @property
     def worked(self) -> float:
         """Inputs of this run, with the shares of those that are being worked on."""
-        return self.done + len(self.failed) + sum(min(share, 1.0) for share in self._begun.values())
+        return self.done + len(self.failed) + sum(min(share, 1.0) for share, _ in self._begun.values())
 
     @property
     def status(self) -> int:
@@ -77,23 +78,28 @@ class Report:
         return time.monotonic() - self.started
 
     @property
+    def heard(self) -> float:
+        """Seconds of sound decoded, those of inputs that are being worked on included."""
+        return self.seconds + sum(seconds for _, seconds in self._begun.values())
+
+    @property
     def speed(self) -> float:
         """Seconds of sound decoded in a second."""
-        return self.seconds / max(self.elapsed, 1e-9)
+        return self.heard / max(self.elapsed, 1e-9)
 
     def progress(self) -> str:
         """Where the job is, in one line."""
         failed = f", {len(self.failed)} failed" if self.failed else ""
         left = f", {clock(self.remaining)} left" if self.remaining is not None else ""
         return (
-            f"{self.finished} of {self.total} files{failed}, {clock(self.seconds)} of sound, "
+            f"{self.finished} of {self.total} files{failed}, {clock(self.heard)} of sound, "
             f"{self.speed:.1f} x real time{left}"
         )
 
     @property
     def remaining(self) -> float | None:
         """Seconds that the rest will take if it is like what is done; None while nothing is known."""
-        if not self.seconds:
+        if not self.worked or not self.heard:
             return None
         return (self.total - len(self.skipped) - self.worked) * self.elapsed / self.worked
 

@@ -21,11 +21,16 @@ from asr.recognition.recognizer import RECORDED, Recognizer, StreamOptions
 from asr.recognition.together import decode_long, decode_together
 
 READERS, READ_AHEAD = 2, 6  # threads that decode sound, and recordings that wait for the model
-TOGETHER, TOGETHER_SECONDS = 16, 120  # recordings in a batch, and how much sound: their results come at once
+TOGETHER, TOGETHER_SECONDS = 16, 60  # recordings in a batch, and how much sound: their results come at once
 GATHERED = 32  # recordings from which batches of similar length are made
 
-Heard = Callable[[int, float], None]
-"""Is told on the way which task is worked on, by its number, and the share of its sound that is done with."""
+Heard = Callable[[int, float, float], None]
+"""Is told on the way which task is worked on, by its number, and how much is done with: a share of its sound, which is
+so many seconds."""
+
+
+def unheard(number: int, share: float, seconds: float) -> None:
+    """Nobody wants to know."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,7 @@ class Worker:
         self.recognizer = Recognizer.load(settings.model, device=settings.device, threads=settings.threads)
         self._models = self.recognizer.model, self.recognizer.gate_of(settings.options)
 
-    def run(self, tasks: Sequence[Task], heard: Heard = lambda number, share: None) -> Iterator[Outcome]:
+    def run(self, tasks: Sequence[Task], heard: Heard = unheard) -> Iterator[Outcome]:
         """An outcome for each task, in the order in which they are done. Nothing that is wrong with an input raises."""
         gathered: list[tuple[Task, Sound]] = []
         for task, sound in self._read(tasks):
@@ -109,8 +114,9 @@ class Worker:
 
     def _read(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Sound | Outcome]]:
         """The sound of each task, read ahead in other threads."""
-        with ThreadPoolExecutor(READERS) as readers:
-            waiting: deque[tuple[Task, Future]] = deque()
+        readers = ThreadPoolExecutor(READERS)
+        waiting: deque[tuple[Task, Future]] = deque()
+        try:
             for task in tasks:
                 waiting.append((task, readers.submit(self._open, task)))
                 if len(waiting) > READ_AHEAD:
@@ -118,6 +124,8 @@ class Worker:
                     yield first, future.result()
             for first, future in waiting:
                 yield first, future.result()
+        finally:  # at once, where a signal ends it
+            readers.shutdown(wait=False, cancel_futures=True)
 
     def _open(self, task: Task) -> Sound | Outcome:
         try:
@@ -140,8 +148,8 @@ class Worker:
         def blocks() -> Iterator[np.ndarray]:
             for samples in sound.blocks():
                 yield samples
-                if sound.duration:
-                    heard(task.number, len(samples) / self.recognizer.sample_rate / sound.duration)
+                seconds = len(samples) / self.recognizer.sample_rate
+                heard(task.number, seconds / sound.duration if sound.duration else 0.0, seconds)
 
         with sound:
             events = list(decode_long(*self._models, blocks(), self.settings.options, sound.separate))
@@ -166,11 +174,12 @@ class Worker:
     def _decode_batch(self, batch: Sequence[tuple[Task, Sound]], heard: Heard) -> list[list[tuple[Event, int | None]]]:
         """The events of each recording, with their channels."""
         tracks = [track for _, sound in batch for track in sound.tracks]
-        owners = [(task.number, sound.seconds * len(sound.tracks)) for task, sound in batch for _ in sound.tracks]
+        owners = [(task.number, sound) for task, sound in batch for _ in sound.tracks]
 
         def worked(track: int, seconds: float) -> None:
-            number, total = owners[track]
-            heard(number, seconds / total)
+            number, sound = owners[track]
+            seconds /= len(sound.tracks)
+            heard(number, seconds / sound.seconds, seconds)
 
         decoded = iter(decode_together(*self._models, tracks, self.settings.options, worked))
         return [

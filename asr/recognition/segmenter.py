@@ -29,11 +29,13 @@ class Segmenter:
     Attributes:
         chunks: chunks heard so far.
         hotwords: that partials of the next utterance lean towards.
+        hurries: there are no more partials.
     """
 
     def __init__(self, model: SpeechModel, options: StreamOptions, gate: SpeechGate | None) -> None:
         self.model, self.chunks = model, 0
         self.hotwords: Hotwords | None = None
+        self.hurries = False
         chunk, look_ahead = options.positions(model)
         self._first = FirstPass(model, chunk, look_ahead)
         self._encoder = ChunkEncoder(model, chunk) if options.first_pass or gate is None else None
@@ -85,7 +87,7 @@ class Segmenter:
             partials.append(chunk)
         for utterance in segments.accept(chunk, self._sounding):
             yield self._ended(utterance)
-        if partials is not None and (said := partials.update(self.hotwords)) is not None:
+        if partials is not None and not self.hurries and (said := partials.update(self.hotwords)) is not None:
             yield Partial(*said, self.clock.at(segments.floor), self.clock.at(segments.now))
         segments.forget()
         if partials is not None:

@@ -100,6 +100,10 @@ class Stream:
                 self._adapt(self._pace, len(mono) / rate, took)
             return events
 
+    def hurry(self) -> None:
+        """The end is near: partials would only hold it up, and there are no more. May be called from anywhere."""
+        self._segmenter.hurries = True
+
     def finish(self) -> list[Event]:
         """Ends the stream and returns its last events. A second call returns nothing."""
         with self._lock:

@@ -78,6 +78,9 @@ class RemoteStream:
             self._kept.popleft()
         return self._exchange([piece], 0.0)
 
+    def hurry(self) -> None:
+        """Nothing that could be left out is computed here."""
+
     def finish(self) -> list[Event]:
         """Ends the stream and returns its last events. A second call returns nothing."""
         if self._finished or self._rate is None:

@@ -157,7 +157,7 @@ def test_what_is_heard_on_the_way_adds_up(settings, recordings, tmp_path, jobs, 
     heard, tasks = Counter(), plan(find_inputs([str(recordings)]), ["txt"], tmp_path)
     steps = []
 
-    def hear(number: int, share: float) -> None:
+    def hear(number: int, share: float, seconds: float) -> None:
         heard[number] += share
         steps.append(number)
 
@@ -170,12 +170,12 @@ def test_what_is_heard_on_the_way_adds_up(settings, recordings, tmp_path, jobs, 
 
 def test_a_report_knows_what_is_being_worked_on():
     report = Report(4)
-    report.hear(0, 0.5)
-    report.hear(1, 0.25)
-    report.hear(0, 0.25)
-    assert report.worked == 1.0
+    report.hear(0, 0.5, 30.0)
+    report.hear(1, 0.25, 5.0)
+    report.hear(0, 0.25, 15.0)
+    assert (report.worked, report.heard) == (1.0, 50.0)
     report.add(Outcome(0, "a.wav", 60.0, 10))
-    assert report.worked == 1.25
+    assert (report.worked, report.heard) == (1.25, 65.0)
     report.started -= 10.0
     assert report.remaining == pytest.approx(10 * 2.75 / 1.25, rel=0.01)
 

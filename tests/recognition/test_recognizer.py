@@ -207,6 +207,16 @@ def test_a_stream_that_cannot_keep_up_goes_on_with_ctc_and_says_so_once(recogniz
     assert [e.text for e in events if isinstance(e, Final)] == [final.text for final in finals]
 
 
+def test_in_a_hurry_there_are_finals_and_no_more_partials(recognizer, samples, finals):
+    stream = recognizer.stream(StreamOptions(640, 0, partials="decoder"))
+    events = stream.accept(samples[: 16000 * 3], 16000)
+    assert any(isinstance(e, Partial) for e in events)
+    stream.hurry()
+    rest = stream.accept(samples[16000 * 3 :], 16000) + stream.finish()
+    assert not any(isinstance(e, Partial) for e in rest)
+    assert [e.text for e in rest if isinstance(e, Final)] == [final.text for final in finals]
+
+
 def test_with_room_again_the_next_utterance_is_the_decoders(recognizer, samples):
     told = []
     stream = recognizer.stream(StreamOptions(640, 0, partials="auto"), told.append)
