@@ -97,6 +97,9 @@ class Counting:
     def accept(self, block, rate):
         return []
 
+    def hurry(self):
+        pass
+
     def finish(self):
         return [Final(f"{self.number}", 0, 1)]
 
