@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated
@@ -112,6 +113,8 @@ def dictate(
     Needs xdotool and xclip on X11, wtype or ydotool and wl-clipboard on Wayland. Exit status: 0 ended; 2 no microphone,
     no desktop, none running to be told, wrong usage.
     """
+    if os.name != "posix":
+        raise AsrError("asr dictate is for Linux and macOS")
     from asr.dictation.control import Control, Order, send
 
     flags = {"begin": begin, "end": end, "toggle": toggle, "cancel": cancel, "quit": quit}

@@ -44,6 +44,7 @@ class Dictation:
         self._changed = threading.Condition()  # its lock is an RLock: a signal handler may take it once more
         self._wanted = self._over = self._has_listened = False
         self._source: Source | None = None
+        self._stream: Stream | None = None
         self._view: Dictated | None = None
 
     def obey(self, order: Order) -> str:
@@ -57,6 +58,7 @@ class Dictation:
                 if order is Order.cancel:
                     self._view.cancel()
                 self._source.stop()
+                self._stream.hurry()
             self._changed.notify()
         if order is Order.begin:
             return "dictation is on already" if was else "dictation begins"
@@ -95,16 +97,17 @@ class Dictation:
 
         self._announced("dictation begins", True)
         with self._open_view() as view, self._opened() as source:
+            stream = self._open_stream()
             with self._changed:
-                self._source, self._view = source, view
+                self._source, self._stream, self._view = source, stream, view
                 if not self._wanted:
                     source.stop()
             self._tell(f"listening to {source.name}")
             try:
-                listen(source, self._open_stream(), view)
+                listen(source, stream, view)
             finally:
                 with self._changed:
-                    self._source = self._view = None
+                    self._source = self._stream = self._view = None
         self._summarise(source.statistics)
         self._tell("dictation has ended")
         self._announced("dictation has ended", False)
