@@ -15,6 +15,7 @@ from asr.inspection.seen import FURTHEST, Inspection
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+TICKS = (100.0, 500.0, 1000.0, 2000.0, 4000.0, 8000.0)  # hertz
 SHADES = " ░▒▓█"
 STEPS = " ▁▂▃▄▅▆▇█"
 LIKELY = 12  # CTC outputs that get a row: those that are likeliest anywhere
@@ -55,7 +56,9 @@ def _spectrogram(axes: Axes, i: Inspection, end: float) -> None:
         axes.axvline(word.start, color="white", linewidth=0.6, alpha=0.7)
         axes.axvline(word.end, color="white", linewidth=0.6, alpha=0.7, linestyle=":")
         axes.text((word.start + word.end) / 2, i.frames.shape[1] - 4, word.text, color="white", ha="center", fontsize=8)
-    axes.set(ylabel="mel", xlim=(i.start, end))
+    ticks = [hertz for hertz in TICKS if hertz <= i.hertz[-1]]
+    axes.set_yticks(torch.searchsorted(i.hertz, torch.tensor(ticks)).tolist(), [f"{hertz:.0f}" for hertz in ticks])
+    axes.set(ylabel="hertz (mel scale)", xlim=(i.start, end))
 
 
 def _gate(axes: Axes, i: Inspection, end: float) -> None:
@@ -105,7 +108,9 @@ def draw_text(inspection: Inspection, width: int = 100, rows: int = 12) -> str:
     lines = [" " * label + line for line in _words(i, width)]
     picture = _shrink(i.frames.T.flip(0)[None], (rows, width))[0]
     picture = (picture - picture.min()) / (picture.max() - picture.min()).clamp(min=1e-6)
-    lines += ["mel".ljust(label) + "".join(SHADES[int(v * 4.999)] for v in row) for row in picture.tolist()]
+    hertz = _shrink(i.hertz.flip(0)[None, :, None], (rows, 1))[0, :, 0].tolist()
+    for middle, row in zip(hertz, picture.tolist(), strict=True):
+        lines.append(f"{middle:4.0f} Hz".ljust(label) + "".join(SHADES[int(v * 4.999)] for v in row))
     curves = {"gate": i.speech, "CTC": 1 - i.posteriors[:, 0]}
     for name, values in curves.items():
         curve = _shrink(values[None, None], (1, width))[0, 0]
@@ -126,7 +131,7 @@ def _words(i: Inspection, width: int) -> list[str]:
     length = len(i.speech) * i.seconds
     lines: list[str] = []
     for word in i.words:
-        column = max(0, min(width - 1, int((word.start - i.start) / length * width)))
+        column = max(0, min(width - len(word.text), int((word.start - i.start) / length * width)))
         line = next((n for n, text in enumerate(lines) if len(text) < column), len(lines))
         if line == len(lines):
             lines.append("")

@@ -26,6 +26,7 @@ class Inspection:
         start: where the stretch begins in the recording (seconds).
         seconds: length of a position.
         frames: the encoder's input `(frames, mels)`: log10 power, scaled, at the level that the encoder expects.
+        hertz: `(mels,)`, the frequency in the middle of each.
         words: what is recognised, with times from the beginning of the recording.
         speech: the gate's probability `(positions,)` of speech.
         posteriors: CTC's `(positions, vocabulary)`, blank first.
@@ -39,6 +40,7 @@ class Inspection:
     start: float
     seconds: float
     frames: Tensor
+    hertz: Tensor
     words: tuple[Word, ...]
     speech: Tensor
     posteriors: Tensor
@@ -88,6 +90,7 @@ def inspect_samples(
         start,
         model.position_seconds,
         model.scale(log_power)[0].cpu(),
+        model.features.centres.cpu(),
         tuple(words),
         track.between(0, positions).cpu(),
         output.log_probs[0].exp().cpu(),

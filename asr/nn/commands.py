@@ -28,6 +28,7 @@ OPENS = 0.3  # probability of speech from which on the gate is open
 JOINED = 12  # positions (0.29 s): shorter pauses lie inside a stretch
 SHIFTS = (-9, 0, 9)  # frames: views of a window whose verdicts are averaged
 
+OTHER = "other"  # the label of speech that is none of the words
 COMMANDS = ViTConfig((60, 240), (60, 8), 1, d_model=96, heads=4, inner=192, layers=4, classes=17, dropout=0.1)
 
 
@@ -83,7 +84,10 @@ class CommandClassifier:
 
     @torch.inference_mode()
     def classify(self, samples: Tensor) -> list[Verdict]:
-        """Samples `(time,)` in [-1, 1] at 16 kHz -> a verdict for each stretch of speech, in order; none in silence."""
+        """Samples `(time,)` in [-1, 1] at 16 kHz -> a verdict for each stretch of speech, in order; none in silence.
+
+        Speech that goes on for longer than a word is judged window by window; what is none of the words is one stretch.
+        """
         log_power, _ = self.features(samples[None])
         stretches = self.stretches(log_power)
         if not stretches:
@@ -91,12 +95,18 @@ class CommandClassifier:
         middles = [(start + end) // 2 * SUBSAMPLING for start, end in stretches]
         logits = self.judge(log_power[0], middles)
         seconds = SUBSAMPLING * self.features.config.hop / self.features.config.sample_rate
-        verdicts = []
-        for (start, end), row in zip(stretches, logits, strict=True):
-            order = row.argsort(descending=True).tolist()
-            probabilities = {self.labels[i]: float(row[i].exp()) for i in order}
-            verdicts.append(Verdict(start * seconds, end * seconds, probabilities))
-        return verdicts
+        found: list[tuple[int, int, Tensor]] = []
+        for (start, end), row in zip(stretches, logits.exp(), strict=True):
+            goes_on = bool(found) and found[-1][1] == start
+            if goes_on and all(self.labels[int(chances.argmax())] == OTHER for chances in (found[-1][2], row)):
+                before = (found[-1][1] - found[-1][0]) / (end - found[-1][0])
+                found[-1] = found[-1][0], end, before * found[-1][2] + (1 - before) * row
+            else:
+                found.append((start, end, row))
+        return [Verdict(start * seconds, end * seconds, self._named(row)) for start, end, row in found]
+
+    def _named(self, chances: Tensor) -> dict[str, float]:
+        return {self.labels[i]: float(chances[i]) for i in chances.argsort(descending=True).tolist()}
 
     def judge(self, log_power: Tensor, middles: list[int]) -> Tensor:
         """Log-probabilities `(windows, classes)` of the windows around some frames of `(frames, mels)`."""

@@ -76,6 +76,12 @@ class LogMel(nn.Module):
         return self
 
     @property
+    def centres(self) -> Tensor:
+        """The frequency in the middle of each mel filter, hertz `(mels,)`."""
+        hertz = torch.linspace(0, self.config.sample_rate / 2, len(self.filters), device=self.filters.device)
+        return hertz @ self.filters / self.filters.sum(0).clamp(min=1e-12)
+
+    @property
     def history(self) -> int:
         """Samples before its hop that a frame reaches back."""
         return self.config.window - self.config.hop

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from asr.nn.commands import BUILT_IN, COMMANDS, CommandClassifier, cut
+from asr.nn.commands import BUILT_IN, COMMANDS, OTHER, CommandClassifier, cut
 from asr.nn.encoder import SUBSAMPLING
 from asr.nn.features import SILENCE, LogMel
 from asr.nn.gate import SpeechGate
@@ -36,7 +36,6 @@ from asr.training.sounds import (
 )
 
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-OTHER = "other"
 OTHER_SPEECH = {"picovoice-commands": 250, "librispeech-speakers": 120}
 SPEEDS = (0.87, 1.0, 1.14)
 SHIFT = 30  # frames (0.24 s) by which a window misses the middle of a word, either way

@@ -53,6 +53,11 @@ def test_characters_fit_the_terminal(seen, width):
     text = draw_text(seen, width)
     assert max(map(len, text.splitlines())) <= max(width, 80)
     assert "gate" in text
+    assert all(word.text in text for word in seen.words)
+    hertz = [int(line.split(" Hz")[0]) for line in text.splitlines() if " Hz" in line]
+    assert hertz == sorted(hertz, reverse=True)
+    assert 0 < hertz[-1] < 200
+    assert 6000 < hertz[0] < 8000
 
 
 def test_layers_and_heads_that_are_not_there_are_refused(english):

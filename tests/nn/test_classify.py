@@ -37,7 +37,9 @@ def test_a_window_is_where_it_should_be_and_silent_outside(middle, size):
 
 
 def test_sentences_and_noise_are_none_of_the_words(classifier):
-    assert all(v.label == "other" for v in classifier.classify(speech()))
+    sentences = classifier.classify(speech())
+    assert [v.label for v in sentences] == ["other"] * 3
+    assert sentences[0].end - sentences[0].start > 4, "a sentence is one stretch, however many windows it takes"
     g = torch.Generator().manual_seed(0)
     assert all(v.label == "other" for v in classifier.classify(0.1 * torch.randn(48000, generator=g)))
     assert classifier.classify(torch.zeros(32000)) == []
@@ -51,7 +53,8 @@ def test_stretches_are_in_order_fit_the_window_and_lie_in_the_recording(classifi
     assert edges == sorted(edges)
     assert edges[-1] <= len(samples) / 16000
     for verdict in verdicts:
-        assert verdict.end - verdict.start <= classifier.window * 0.008 + 0.024
+        if verdict.label != "other":
+            assert verdict.end - verdict.start <= classifier.window * 0.008 + 0.024
         assert sum(verdict.probabilities.values()) == pytest.approx(1, abs=1e-3)
         assert list(verdict.probabilities.values()) == sorted(verdict.probabilities.values(), reverse=True)
 
