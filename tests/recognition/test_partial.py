@@ -32,11 +32,18 @@ def posteriors(model, positions: int) -> torch.Tensor:
 
 
 @pytest.fixture
+def certain(monkeypatch):
+    """No word is in doubt: all are written, and shown."""
+    for name, value in (("SURE", 0), ("SURE_UNHEARD", 0), ("PLAUSIBLE_MORE", 10**6)):
+        monkeypatch.setattr(asr.recognition.partial, name, value)
+
+
+@pytest.fixture
 def unbounded(monkeypatch):
     monkeypatch.setattr(asr.recognition.partial, "MOST_PASSES", 10**6)
 
 
-@pytest.mark.usefixtures("unbounded")
+@pytest.mark.usefixtures("certain", "unbounded")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 30), st.lists(st.integers(5, 40), min_size=2, max_size=4))
 @torch.no_grad()
@@ -52,6 +59,21 @@ def test_a_checked_draft_gives_what_decoding_anew_gives(seed, sizes):
         anew = DecoderPartial(model)
         anew.update(memory[:, :start], torch.cat([posteriors(model, n) for n in sizes])[:start])
         assert partial.pieces == anew.pieces
+
+
+@pytest.mark.usefixtures("unbounded")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 30), st.integers(20, 80))
+@torch.no_grad()
+def test_nothing_is_written_after_a_word_in_doubt_until_it_is_said_again(seed, size):
+    model = small_reader(seed)
+    memory = torch.randn(1, size, ENCODER.d_model, generator=torch.Generator().manual_seed(seed))
+    partial, heard = DecoderPartial(model), posteriors(model, size)
+    partial.update(memory, heard)
+    for _ in range(3):
+        words = TABLE.words(partial.pieces)
+        assert partial.text in (TABLE.decode(partial.pieces), TABLE.decode(partial.pieces[: words[-1][1][0]]))
+        partial.update(memory[:, :0], heard[:0])
 
 
 @given(st.integers(0, 30), st.lists(st.integers(5, 40), min_size=2, max_size=4))
@@ -80,6 +102,8 @@ def test_words_in_doubt_wait_until_they_are_said_again(seed, sizes):
         assert chances[words[place][1]].min() < (SURE_UNHEARD if unheard else SURE)
 
 
+@pytest.mark.usefixtures("certain")
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 30), st.integers(20, 80))
 @torch.no_grad()
 def test_an_update_takes_few_passes_and_later_ones_catch_up(seed, size):
