@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -204,7 +205,7 @@ def check_killed_and_resumed(tmp_path, good, bad, kills, seconds):
 
 
 def test_killed_and_resumed(tmp_path):
-    check_killed_and_resumed(tmp_path, good=60, bad=10, kills=1, seconds=0.05)
+    check_killed_and_resumed(tmp_path, good=40, bad=10, kills=1, seconds=0.05)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -212,7 +213,7 @@ def test_a_signal_ends_it_soon_and_says_how_to_go_on(tmp_path, number):
     folder, out = tmp_path / "in", tmp_path / "out"
     folder.mkdir()
     for name in range(40):
-        soundfile.write(folder / f"{name:02}.wav", SAMPLES[name * RATE // 9 :][: 4 * RATE], RATE)
+        soundfile.write(folder / f"{name:02}.wav", SAMPLES[name * RATE // 4 :][: 3 * RATE // 2], RATE)
     command = ["transcribe", folder, "-d", out, "--jobs", "1", *FAST]
     running = Asr(*command)
     while not list(out.glob("*.txt")):
@@ -222,8 +223,8 @@ def test_a_signal_ends_it_soon_and_says_how_to_go_on(tmp_path, number):
     _, told = running.communicate(60)
     done = len(list(out.glob("*.txt")))
     assert running.returncode == 128 + number
-    assert told.splitlines()[-1].startswith(f"asr: stopped: {done} of 40 files transcribed")
-    assert "--resume" in told
+    said = re.match(r"asr: stopped: (\d+) of 40 files transcribed.*--resume", told.splitlines()[-1])
+    assert done - 1 <= int(said[1]) <= done, "one may have been written that was not counted yet"
     assert 0 < done < 40
     rest = asr(*command, "--resume")
     assert rest.returncode == 0

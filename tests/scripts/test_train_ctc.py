@@ -82,6 +82,7 @@ def test_only_the_branch_learns_and_kept_batches_are_used_again(corpus, start, t
     assert [file.stat().st_mtime_ns for file in kept] == made
 
 
+@pytest.mark.slow  # the trainer is the one of `asr train`, of which test_resume asks the same
 def test_an_interrupted_run_goes_on_with_the_same_losses(corpus, start, tmp_path):
     """Passes of two batches, with dropout and hidden stretches; what is kept is common to both."""
     whole, parts = tmp_path / "whole", tmp_path / "parts"

@@ -59,8 +59,15 @@ def test_a_killed_run_goes_on_with_the_same_losses(corpus, finished, tmp_path):
     assert numbers(tmp_path) == numbers(finished)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("send", [os.kill, os.killpg])
+@pytest.mark.parametrize(
+    ("send", "number"),
+    [
+        (os.kill, signal.SIGTERM),
+        (os.killpg, signal.SIGINT),
+        pytest.param(os.kill, signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param(os.killpg, signal.SIGTERM, marks=pytest.mark.slow),
+    ],
+)
 def test_a_signal_finishes_the_step_saves_and_says_how_to_go_on(corpus, finished, tmp_path, send, number):
     """Also where it reaches the workers, as from a terminal or a scheduler."""
     process = start(tmp_path, settings=settings(corpus, "schedule.checkpoint_every=1000", "data.workers=1"))
