@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import groupby, takewhile
 
@@ -17,6 +17,7 @@ BEGIN, END = "\x1b[?2026h", "\x1b[?2026l"  # synchronised output: shown at once;
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 ERASE_ROW, ERASE_BELOW = "\x1b[K", "\x1b[J"  # from the cursor on
 
+Handler = Callable[[int, object], None]
 Cell = tuple[str, Style | None]  # a character and how it looks
 
 
@@ -36,7 +37,7 @@ class Region:
         self._rows: list[list[Cell]] = []
         self._size = console.size
         self._stale = False
-        self._resources = ExitStack()
+        self._resources, self._terminal = ExitStack(), ExitStack()
 
     @property
     def width(self) -> int:
@@ -49,15 +50,32 @@ class Region:
         return max(1, self.console.height - 1)
 
     def __enter__(self) -> Region:
-        self._resources.enter_context(_noticed(self._lose))
-        self._resources.enter_context(_unechoed(self.console))
-        self._write(HIDE_CURSOR)
+        self._resources.enter_context(_noticed(self._lose, self._suspend))
+        self._take()
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self._leave()
+        self._resources.close()
+
+    def _take(self) -> None:
+        self._terminal.enter_context(_unechoed(self.console))
+        self._write(HIDE_CURSOR)
+
+    def _leave(self) -> None:
+        """The terminal is as it was found."""
         self._write("\r" + ERASE_BELOW + SHOW_CURSOR)
         self._rows = []
-        self._resources.close()
+        self._terminal.close()
+
+    def _suspend(self, number: int, frame: object) -> None:
+        """Ctrl-Z: the terminal is left, and taken again when the process goes on."""
+        self._leave()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)  # stands here meanwhile
+        signal.signal(number, self._suspend)
+        self._take()
+        self._lose()
 
     def show(self, rows: list[Text]) -> None:
         """Makes the region look like this: at most `height` rows, none wider than `width`."""
@@ -140,10 +158,11 @@ def _down(rows: int) -> str:
 
 
 @contextmanager
-def _noticed(lose) -> Iterator[None]:
-    """Calls `lose` when the terminal has another size and when the process goes on after Ctrl-Z."""
-    numbers = [getattr(signal, name) for name in ("SIGWINCH", "SIGCONT") if hasattr(signal, name)]
-    before = {number: signal.signal(number, lose) for number in numbers}
+def _noticed(lose: Handler, suspend: Handler) -> Iterator[None]:
+    """Calls `lose` when the terminal has another size or the process goes on after a stop, `suspend` at Ctrl-Z."""
+    handlers = {"SIGWINCH": lose, "SIGCONT": lose, "SIGTSTP": suspend}
+    numbers = {getattr(signal, name): handler for name, handler in handlers.items() if hasattr(signal, name)}
+    before = {number: signal.signal(number, handler) for number, handler in numbers.items()}
     try:
         yield
     finally:

@@ -15,6 +15,7 @@ from websockets.sync.client import ClientConnection, connect
 from asr.audio.samples import Intake, Samples
 from asr.errors import AsrError
 from asr.events import Endpoint, Event, Final, Partial, Word
+from asr.text import printable
 
 KEPT = 60.0  # s of sound that are sent again after a lost connection at most
 PIECE = 0.5  # s in a message at most
@@ -153,12 +154,15 @@ class RemoteStream:
     def _events(self, message: dict) -> list[Event]:
         if message["type"] != "segment":
             return []
-        text, times = message["settled"] + message["tentative"], (message["start"], message["end"])
+        settled, tentative = printable(message["settled"]), printable(message["tentative"])
+        text, times = settled + tentative, (message["start"], message["end"])
         if not message["final"]:
-            return [Partial(text, message["settled"], *times)]
+            return [Partial(text, settled, *times)]
         self._next = message["number"] + 1
         self._forget(round(times[1] * self._rate))
-        words = tuple(Word(word["text"], word["start"], word["end"], word["confidence"]) for word in message["words"])
+        words = tuple(
+            Word(printable(word["text"]), word["start"], word["end"], word["confidence"]) for word in message["words"]
+        )
         return ([Final(text, *times, words)] if text else []) + [Endpoint(times[1], message["reason"])]
 
     def _forget(self, until: int) -> None:

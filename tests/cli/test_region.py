@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
-from asr.cli.region import BEGIN, END, Region
+from asr.cli.region import BEGIN, END, HIDE_CURSOR, SHOW_CURSOR, Region
 from tests.terminal import Terminal
 
 HEIGHT = 6
@@ -140,3 +140,50 @@ def test_what_is_typed_is_not_shown():
     screen = Terminal(40, 10)
     screen.feed(output.decode())
     assert screen.text == ["True False True"]
+
+
+SHELL = """
+import os, signal, subprocess, sys
+
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+job = subprocess.Popen([sys.executable, "-c", sys.argv[1]], process_group=0)
+os.tcsetpgrp(0, job.pid)
+_, status = os.waitpid(job.pid, os.WUNTRACED)
+os.tcsetpgrp(0, os.getpgrp())
+print("stopped" if os.WIFSTOPPED(status) else "ended", flush=True)
+os.tcsetpgrp(0, job.pid)
+os.kill(job.pid, signal.SIGCONT)
+sys.exit(job.wait())
+"""
+IN_FRONT = "import os, time\nwhile os.tcgetpgrp(1) != os.getpgrp(): time.sleep(0.01)\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32" or sys.version_info < (3, 11), reason="needs terminals and process groups")
+def test_ctrl_z_leaves_the_terminal_as_it_was_and_fg_takes_it_again():
+    import pty
+
+    child, terminal = pty.fork()
+    if child == 0:
+        os.environ |= {"TERM": "xterm", "COLUMNS": "40", "LINES": "10"}
+        os.execv(sys.executable, [sys.executable, "-c", SHELL, IN_FRONT + IN_A_TERMINAL])
+    output = b""
+
+    def until(text: bytes) -> bytes:
+        nonlocal output
+        while text not in output:
+            output += os.read(terminal, 1000)
+        seen, _, output = output.partition(text)
+        return seen
+
+    assert until(b"the words").count(HIDE_CURSOR.encode()) == 1
+    os.write(terminal, b"\x1a")
+    stopped = until(b"stopped")
+    assert SHOW_CURSOR.encode() in stopped
+    assert HIDE_CURSOR.encode() not in stopped
+    until(HIDE_CURSOR.encode())
+    os.write(terminal, b"typed\n")
+    again = until(b"True False True")
+    assert b"other words" in again
+    assert b"typed" not in again
+    assert os.waitpid(child, 0)[1] == 0
+    os.close(terminal)
