@@ -175,6 +175,7 @@ class OptimiserConfig:
         output_rate: that of the CTC output layer.
         decoder_rate: that of the attention decoder; 0 = the decoder of the model that a run starts from stays as it is
             (a new one learns at 1).
+        cross_rate: that of its cross-attention; 0 = as the rest of it.
         frozen_blocks: so many of the first blocks, and the stem, stay as they are (for a run that has a `start`).
         layer_decay: each block below the last of the memory learns at this times the rate of the one above it.
         ema: decay of the moving average of the weights, which is what is measured and exported; 0 = without, 0.999
@@ -193,6 +194,7 @@ class OptimiserConfig:
     ctc_rate: float = bounded(1.0, 0)
     output_rate: float = bounded(1.0, 0)
     decoder_rate: float = bounded(0.0, 0)
+    cross_rate: float = bounded(0.0, 0)
     frozen_blocks: int = bounded(0, 0)
     layer_decay: float = bounded(1.0, 0, 1, above=True)
     ema: float = bounded(0.0, 0, 0.99999)

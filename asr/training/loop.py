@@ -270,7 +270,7 @@ class Trainer:
         if not export:
             return
         decoder = self.model.decoder
-        learnt = decoder is not None and decoder.embedding.weight.requires_grad
+        learnt = decoder is not None and any(p.requires_grad for p in decoder.parameters())
         kept = model_folder(self.config.start) / DECODER if decoder is not None and not learnt else None
         self.model.config = replace(self.model.config, about=f"asr train, step {self.progress.step}")
         with self._averaged():

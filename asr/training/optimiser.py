@@ -40,7 +40,8 @@ def rate_scale(name: str, config: OptimiserConfig, layers: int) -> float:
     """The learning rate of a parameter of the model, as a multiple."""
     name = name.removeprefix("encoder.")
     if name.startswith("decoder."):
-        return config.decoder_rate or 1.0
+        crossing = ".cross." in name or ".norm_cross." in name
+        return (config.cross_rate if crossing else 0) or config.decoder_rate or 1.0
     if name.startswith("ctc."):
         return config.output_rate
     if name.startswith("norm_ctc."):

@@ -110,6 +110,10 @@ def start_model(config: TrainConfig) -> SpeechModel | None:
     model.encoder.requires_grad_(True)
     if model.decoder is not None and config.optimiser.decoder_rate:
         model.decoder.requires_grad_(True)
+    elif model.decoder is not None and config.optimiser.cross_rate:
+        for block in model.decoder.blocks:
+            block.norm_cross.requires_grad_(True)
+            block.cross.requires_grad_(True)
     if config.optimiser.frozen_blocks:
         model.encoder.stem.requires_grad_(False)
         model.encoder.blocks[: config.optimiser.frozen_blocks].requires_grad_(False)

@@ -69,7 +69,19 @@ def test_the_decoder_of_a_start_learns_where_it_has_a_rate(started):
     assert torch.equal(scribe, before["embedding.weight"])
 
 
+def test_the_cross_attention_of_a_start_learns_alone_where_it_alone_has_a_rate(started):
+    folder, settings = started
+    before = SpeechModel.load(folder / "model").decoder.state_dict()
+    trainer = train(folder, [*settings, "optimiser.cross_rate=0.5", "schedule.steps=2"], "crossed")
+    changed = {name for name, p in trainer.model.decoder.named_parameters() if not torch.equal(before[name], p)}
+    assert changed == {name for name in before if ".cross." in name or ".norm_cross." in name}
+    exported = SpeechModel.load(folder / "crossed" / "model").decoder.state_dict()
+    assert not torch.equal(exported["blocks.0.cross.proj.weight"], before["blocks.0.cross.proj.weight"])
+
+
 def test_rates_of_decoders():
+    assert rate_scale("decoder.blocks.0.cross.proj.weight", OptimiserConfig(cross_rate=0.2), layers=2) == 0.2
+    assert rate_scale("decoder.blocks.0.cross.proj.weight", OptimiserConfig(decoder_rate=0.3), layers=2) == 0.3
     assert rate_scale("decoder.norm.weight", OptimiserConfig(), layers=2) == 1
     assert rate_scale("decoder.norm.weight", OptimiserConfig(decoder_rate=0.5), layers=2) == 0.5
 
