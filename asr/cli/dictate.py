@@ -25,6 +25,8 @@ from asr.cli.options import (
     Model,
     Partials,
     PauseMs,
+    Precision,
+    Products,
     SecondPass,
     Switch,
     Threads,
@@ -104,6 +106,7 @@ def dictate(
     hotwords: HotwordFile = None,
     device: Device = DEVICE,
     threads: Threads = None,
+    precision: Products = Precision.auto,
 ) -> None:
     """Type what you say into the window that has the focus. Ctrl-C ends.
 
@@ -155,7 +158,7 @@ def dictate(
         from asr.recognition.endpoint import EndpointRules
         from asr.recognition.options import StreamOptions
 
-        recognizer = load_recognizer(model, device, threads)
+        recognizer = load_recognizer(model, device, threads, precision)
         options = StreamOptions(
             chunk_ms=chunk_ms,
             look_ahead_ms=look_ahead_ms,

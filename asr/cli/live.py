@@ -28,6 +28,8 @@ from asr.cli.options import (
     Model,
     Partials,
     PauseMs,
+    Precision,
+    Products,
     Rate,
     Raw,
     SecondPass,
@@ -146,6 +148,7 @@ def live(
     ] = None,
     device: Device = DEVICE,
     threads: Threads = None,
+    precision: Products = Precision.auto,
 ) -> None:
     """Write down what is said while it is said. Ctrl-C finishes the utterance and ends; once more, it ends at once.
 
@@ -192,7 +195,7 @@ def live(
         from asr.recognition.session import listen  # slow to import: after what can be wrong
         from asr.recognition.side_by_side import Sources, listen_side_by_side
 
-        recognizer = None if server is not None else load_recognizer(model, device, threads)
+        recognizer = None if server is not None else load_recognizer(model, device, threads, precision)
         options = StreamOptions(
             chunk_ms=chunk_ms,
             look_ahead_ms=look_ahead_ms,

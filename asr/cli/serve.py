@@ -20,6 +20,8 @@ from asr.cli.options import (
     Model,
     Partials,
     PauseMs,
+    Precision,
+    Products,
     SecondPass,
     Switch,
     UnheardMs,
@@ -121,6 +123,7 @@ def serve(
         int | None,
         typer.Option("--threads", metavar="N", min=1, max=1024, help="That decode. Default: one a core."),
     ] = None,
+    precision: Products = Precision.auto,
 ) -> None:
     """Recognise for other programs and for browsers: a page of captions, and the protocols of OpenAI, Deepgram, vosk,
     sherpa-onnx and Wyoming.
@@ -157,7 +160,7 @@ def serve(
     )
     limits = Limits(streams=streams or 0, uploads=uploads, upload_bytes=upload_mb << 20, idle=idle_s)
     place = Place(host, port, wyoming_port, token or None, tuple(origin or ()), certfile, keyfile)
-    Server(load_recognizer(model, device, 1), place, limits, options, count, model, _greet).run()
+    Server(load_recognizer(model, device, 1, precision), place, limits, options, count, model, _greet).run()
 
 
 def _greet(server: Server) -> None:

@@ -24,6 +24,8 @@ from asr.cli.options import (
     LookAheadMs,
     Model,
     PauseMs,
+    Precision,
+    Products,
     Rate,
     Raw,
     SecondPass,
@@ -157,6 +159,7 @@ def transcribe(
     rate: Rate = None,
     device: Device = DEVICE,
     threads: Threads = None,
+    precision: Products = Precision.auto,
 ) -> None:
     """Transcribe sound files of any format: text on standard output, or files for each input.
 
@@ -192,7 +195,7 @@ def transcribe(
     rules = EndpointRules(pause=pause_ms / 1000, unheard=unheard_ms / 1000, longest=longest_s)
     second = second_pass is Switch.on
     options = StreamOptions(chunk_ms, look_ahead_ms, second_pass=second, endpoint=rules, vad=vad, hotwords=words)
-    settings = Settings(model, device, threads, options, separate, track=track, raw=headless)
+    settings = Settings(model, device, threads, options, separate, precision=precision.value, track=track, raw=headless)
     jobs = 1 if piped else jobs
     if to_files:
         from asr.cli.batch import transcribe_to_files
@@ -253,7 +256,7 @@ def _to_stream(
         AsrError: the only input cannot be read.
     """
     if len(inputs) == 1 and engine is Engine.local and inputs[0].error is None and report is None:
-        recognizer = load_recognizer(settings.model, settings.device, settings.threads)
+        recognizer = load_recognizer(settings.model, settings.device, settings.threads, Precision(settings.precision))
         from asr.cli.single import transcribe_one
 
         try:
