@@ -1,4 +1,4 @@
-"""The command line: one small file a command. Heavy modules are imported when a command runs, not before."""
+"""The commands and what their ends mean. Heavy modules are imported when a command runs, not before."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def _asr(
     """
 
 
-def main() -> None:
-    """Entry point. Status 0 = done, 1 = some inputs failed, 2 = wrong usage or nothing that could be done."""
+def run() -> None:
+    """Runs the command that the process was started with. Status 0 = done, 1 = some inputs failed, 2 = wrong usage or nothing that could be done."""
     if "_ASR_COMPLETE" in os.environ:
         os.environ["TERMINAL_WIDTH"] = "1000"  # else typer breaks long helps into lines, which fish takes for words
     try:
@@ -70,8 +70,6 @@ def main() -> None:
     except AsrError as error:
         tell(str(error))
         sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(130)
     except BrokenPipeError:  # the reader of our output has gone, as in `asr transcribe ... | head -1`
         _leave_output()
         sys.exit(1)
