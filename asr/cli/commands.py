@@ -62,7 +62,10 @@ def _asr(
 
 
 def run() -> None:
-    """Runs the command that the process was started with. Status 0 = done, 1 = some inputs failed, 2 = wrong usage or nothing that could be done."""
+    """Runs the command that the process was started with.
+
+    Status 0 = done, 1 = some inputs failed, 2 = wrong usage or nothing that could be done.
+    """
     if "_ASR_COMPLETE" in os.environ:
         os.environ["TERMINAL_WIDTH"] = "1000"  # else typer breaks long helps into lines, which fish takes for words
     try:
