@@ -74,22 +74,13 @@ def serve(
         typer.Option(
             "--certfile",
             metavar="FILE",
-            exists=True,
-            dir_okay=False,
             help="Certificate (PEM) for TLS, which browsers want for a microphone that is not on this machine.",
             rich_help_panel=WHO,
         ),
     ] = None,
     keyfile: Annotated[
         Path | None,
-        typer.Option(
-            "--keyfile",
-            metavar="FILE",
-            exists=True,
-            dir_okay=False,
-            help="Its key, if not in the same file.",
-            rich_help_panel=WHO,
-        ),
+        typer.Option("--keyfile", metavar="FILE", help="Its key, if not in the same file.", rich_help_panel=WHO),
     ] = None,
     streams: Annotated[
         int | None,
@@ -147,6 +138,9 @@ def serve(
         raise typer.BadParameter(f"--host {host} is open to others: give a --token, or set ASR_TOKEN")
     if keyfile is not None and certfile is None:
         raise typer.BadParameter("--keyfile without --certfile")
+    for path in (certfile, keyfile):
+        if path is not None and not path.is_file():
+            raise typer.BadParameter(f"{path}: no such file")
     try:
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401

@@ -47,7 +47,7 @@ def test_totals_files_and_failures(manifest, tmp_path):
     assert result["text"] == "normalised"  # as data.text: the form in which the English model learnt to write
     assert f"normalised WER {result['normalised']['wer']:.2f} %" in done.stdout.splitlines()[-3]
     assert f"WER {result['wer']:.2f} %" in done.stdout.splitlines()[-3]
-    assert len(done.stdout.splitlines()) == 3
+    assert len(done.stdout.splitlines()) == 5  # two files and three lines of totals
 
 
 def test_damage_is_told_and_counted(tmp_path):
@@ -71,4 +71,4 @@ def test_stage_ctc_scores_the_first_pass(manifest, tmp_path):
     result = json.loads((tmp_path / "out.json").read_text())
     assert result["options"]["utterances"] is True
     assert 10 < result["wer"] < 40, "greedy CTC misspells some words"
-    assert len(done.stdout.splitlines()) == 1
+    assert len(done.stdout.splitlines()) == 3
