@@ -15,6 +15,8 @@ from asr.cli.options import (
     SPEED,
     ChunkMs,
     Device,
+    HotwordFile,
+    HotwordTexts,
     LongestS,
     LookAheadMs,
     Model,
@@ -27,6 +29,7 @@ from asr.cli.options import (
     UnheardMs,
     Vad,
     load_recognizer,
+    read_hotwords,
 )
 from asr.cli.tell import tell
 from asr.errors import AsrError
@@ -118,6 +121,8 @@ def serve(
     unheard_ms: UnheardMs = LIVE.unheard_ms,
     longest_s: LongestS = LIVE.longest_s,
     vad: Vad = LIVE.vad,
+    hotword: HotwordTexts = None,
+    hotwords: HotwordFile = None,
     device: Device = DEVICE,
     threads: Annotated[
         int | None,
@@ -157,6 +162,7 @@ def serve(
         partials=partials.value,
         endpoint=EndpointRules(pause_ms / 1000, unheard_ms / 1000, longest_s),
         vad=vad,
+        hotwords=read_hotwords(hotword, hotwords),
     )
     limits = Limits(streams=streams or 0, uploads=uploads, upload_bytes=upload_mb << 20, idle=idle_s)
     place = Place(host, port, wyoming_port, token or None, tuple(origin or ()), certfile, keyfile)
