@@ -13,18 +13,24 @@ from asr.cli.options import (
     LIVE,
     MODEL,
     SPEED,
+    AsNumbers,
     ChunkMs,
     Device,
     LongestS,
     LookAheadMs,
     Model,
+    Numbers,
     Partials,
     PauseMs,
+    Plain,
+    ReplacementFile,
     SecondPass,
+    SpokenPunctuation,
     Switch,
     UnheardMs,
     Vad,
     load_recognizer,
+    read_writing,
 )
 from asr.cli.tell import tell
 from asr.errors import AsrError
@@ -116,6 +122,10 @@ def serve(
     unheard_ms: UnheardMs = LIVE.unheard_ms,
     longest_s: LongestS = LIVE.longest_s,
     vad: Vad = LIVE.vad,
+    numbers: AsNumbers = Numbers.as_heard,
+    plain: Plain = False,
+    spoken_punctuation: SpokenPunctuation = False,
+    replacements: ReplacementFile = None,
     device: Device = DEVICE,
     threads: Annotated[
         int | None,
@@ -146,6 +156,7 @@ def serve(
     from asr.serve.limits import Limits
     from asr.serve.server import Place, Server
 
+    writing = read_writing(numbers, plain, spoken_punctuation, replacements)
     count = threads or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
     options = StreamOptions(
         chunk_ms=chunk_ms,
@@ -154,6 +165,7 @@ def serve(
         partials=partials.value,
         endpoint=EndpointRules(pause_ms / 1000, unheard_ms / 1000, longest_s),
         vad=vad,
+        writing=writing,
     )
     limits = Limits(streams=streams or 0, uploads=uploads, upload_bytes=upload_mb << 20, idle=idle_s)
     place = Place(host, port, wyoming_port, token or None, tuple(origin or ()), certfile, keyfile)

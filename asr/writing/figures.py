@@ -25,11 +25,11 @@ CURRENCIES = {"dollar": "$", "dollars": "$", "euro": "€", "euros": "€", "pou
 _CENTS = _set("cent cents penny pence")
 _HALVES = _set("am pm a.m p.m")  # of a day
 _UNITS = _set(
-    """cent cents pence dollar dollars euro euros pound pounds percent degrees o'clock ounce ounces gram grams kilogram
-    kilograms kilo kilos ton tons tonne tonnes inch inches millimetre millimetres millimeter millimeters centimetre
-    centimetres centimeter centimeters metre metres meter meters kilometre kilometres kilometer kilometers litre litres
-    liter liters millilitres milliliters volt volts watt watts kilowatts hertz kilohertz megahertz gigahertz bit bits
-    byte bytes kilobytes megabytes gigabytes terabytes"""
+    """cent cents pence dollar dollars euro euros pound pounds percent degrees o'clock ounce ounces oz gram grams
+    kilogram kilograms kilo kilos ton tons tonne tonnes inch inches millimetre millimetres millimeter millimeters
+    centimetre centimetres centimeter centimeters metre metres meter meters kilometre kilometres kilometer kilometers
+    litre litres liter liters millilitres milliliters volt volts watt watts kilowatts hertz kilohertz megahertz
+    gigahertz bit bits byte bytes kilobytes megabytes gigabytes terabytes"""
 )
 _COUNTED = _set("number numbers press dial page chapter section version room channel step option level line extension")
 _MONTHS = _set("january february march april may june july august september october november december")
@@ -200,16 +200,17 @@ def _clock(phrase: _Phrase, run: Sequence[_Number]) -> tuple[_Number, int] | Non
     if not tail or run[0].value not in range(1, 13) or int(tail) >= 60:
         return None
     start, end = run[0].start, run[count - 1].end
-    told = run[0].value >= 10 or phrase.at(start - 1) in _BEFORE_TIMES
+    told = phrase.at(start - 1) in _BEFORE_TIMES or (run[0].value >= 10 and phrase.at(start - 1) not in _COUNTED)
     if not _half_of_day(phrase, end) and not (told and count == len(run) and phrase.at(end) not in _UNITS):
         return None
     return _Number(start, end, f"{run[0].figures}:{tail}", settled=True), count
 
 
 def _pair(phrase: _Phrase, run: Sequence[_Number]) -> tuple[_Number, int] | None:
-    """Three sixty."""
+    """Three sixty, extension twelve thirty four."""
     tail, count = _two_digits(run)
-    if not tail or count != len(run) or not 1 <= run[0].value <= 9:
+    named = phrase.at(run[0].start - 1) in _COUNTED
+    if not tail or count != len(run) or run[0].value not in range(1, 100 if named else 10):
         return None
     return _Number(run[0].start, run[count - 1].end, run[0].figures + tail, settled=True), count
 
