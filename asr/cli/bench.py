@@ -18,6 +18,8 @@ from asr.cli.options import (
     Device,
     Model,
     Partials,
+    Precision,
+    Products,
     SecondPass,
     Switch,
     Vad,
@@ -88,6 +90,7 @@ def latency(
     threads: Annotated[
         int, typer.Option("--threads", metavar="N", min=1, max=1024, help="Processor threads.", rich_help_panel=MACHINE)
     ] = 1,
+    precision: Products = Precision.auto,
 ) -> None:
     """Word end to word on the screen, endpoint to final, time a chunk takes, how right and how steady partials are.
 
@@ -104,7 +107,7 @@ def latency(
     from asr.recognition.recognizer import StreamOptions
 
     pairs = [_mode(text) for text in modes.split(",")]
-    recognizer = load_recognizer(model, device, threads)
+    recognizer = load_recognizer(model, device, threads, precision)
     sounds = _read(recordings, limit, recognizer.sample_rate)
     seconds = sum(len(sound.samples) for sound in sounds) / recognizer.sample_rate
     print(f"{len(sounds)} recordings, {seconds:.0f} s, in each mode")

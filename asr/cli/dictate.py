@@ -28,6 +28,8 @@ from asr.cli.options import (
     Partials,
     PauseMs,
     Plain,
+    Precision,
+    Products,
     ReplacementFile,
     SecondPass,
     SpokenPunctuation,
@@ -114,6 +116,7 @@ def dictate(
     replacements: ReplacementFile = None,
     device: Device = DEVICE,
     threads: Threads = None,
+    precision: Products = Precision.auto,
 ) -> None:
     """Type what you say into the window that has the focus. Ctrl-C ends.
 
@@ -166,7 +169,7 @@ def dictate(
         from asr.recognition.endpoint import EndpointRules
         from asr.recognition.options import StreamOptions
 
-        recognizer = load_recognizer(model, device, threads)
+        recognizer = load_recognizer(model, device, threads, precision)
         options = StreamOptions(
             chunk_ms=chunk_ms,
             look_ahead_ms=look_ahead_ms,

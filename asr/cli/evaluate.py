@@ -20,6 +20,8 @@ from asr.cli.options import (
     Device,
     LookAheadMs,
     Model,
+    Precision,
+    Products,
     Stage,
     Threads,
     Vad,
@@ -60,6 +62,7 @@ def evaluate(
     vad: Vad = EVALUATE.vad,
     device: Device = DEVICE,
     threads: Threads = None,
+    precision: Products = Precision.auto,
 ) -> None:
     """Score a manifest: WER and CER with substitutions, deletions and insertions, and the real-time factor.
 
@@ -76,7 +79,7 @@ def evaluate(
     from asr.recognition.recognizer import StreamOptions
 
     corpus = Manifest(manifest)
-    recognizer = load_recognizer(model, device, threads)
+    recognizer = load_recognizer(model, device, threads, precision)
     options = StreamOptions(
         chunk_ms,
         look_ahead_ms,

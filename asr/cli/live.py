@@ -31,6 +31,8 @@ from asr.cli.options import (
     Partials,
     PauseMs,
     Plain,
+    Precision,
+    Products,
     Rate,
     Raw,
     ReplacementFile,
@@ -156,6 +158,7 @@ def live(
     ] = None,
     device: Device = DEVICE,
     threads: Threads = None,
+    precision: Products = Precision.auto,
 ) -> None:
     """Write down what is said while it is said. Ctrl-C finishes the utterance and ends; once more, it ends at once.
 
@@ -203,7 +206,7 @@ def live(
         from asr.recognition.session import listen  # slow to import: after what can be wrong
         from asr.recognition.side_by_side import Sources, listen_side_by_side
 
-        recognizer = None if server is not None else load_recognizer(model, device, threads)
+        recognizer = None if server is not None else load_recognizer(model, device, threads, precision)
         options = StreamOptions(
             chunk_ms=chunk_ms,
             look_ahead_ms=look_ahead_ms,

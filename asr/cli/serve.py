@@ -23,6 +23,8 @@ from asr.cli.options import (
     Partials,
     PauseMs,
     Plain,
+    Precision,
+    Products,
     ReplacementFile,
     SecondPass,
     SpokenPunctuation,
@@ -131,6 +133,7 @@ def serve(
         int | None,
         typer.Option("--threads", metavar="N", min=1, max=1024, help="That decode. Default: one a core."),
     ] = None,
+    precision: Products = Precision.auto,
 ) -> None:
     """Recognise for other programs and for browsers: a page of captions, and the protocols of OpenAI, Deepgram, vosk,
     sherpa-onnx and Wyoming.
@@ -169,7 +172,7 @@ def serve(
     )
     limits = Limits(streams=streams or 0, uploads=uploads, upload_bytes=upload_mb << 20, idle=idle_s)
     place = Place(host, port, wyoming_port, token or None, tuple(origin or ()), certfile, keyfile)
-    Server(load_recognizer(model, device, 1), place, limits, options, count, model, _greet).run()
+    Server(load_recognizer(model, device, 1, precision), place, limits, options, count, model, _greet).run()
 
 
 def _greet(server: Server) -> None:

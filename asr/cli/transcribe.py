@@ -27,6 +27,8 @@ from asr.cli.options import (
     Numbers,
     PauseMs,
     Plain,
+    Precision,
+    Products,
     Rate,
     Raw,
     ReplacementFile,
@@ -167,6 +169,7 @@ def transcribe(
     rate: Rate = None,
     device: Device = DEVICE,
     threads: Threads = None,
+    precision: Products = Precision.auto,
 ) -> None:
     """Transcribe sound files of any format: text on standard output, or files for each input.
 
@@ -205,7 +208,7 @@ def transcribe(
     options = StreamOptions(
         chunk_ms, look_ahead_ms, second_pass=second, endpoint=rules, vad=vad, hotwords=words, writing=writing
     )
-    settings = Settings(model, device, threads, options, separate, track=track, raw=headless)
+    settings = Settings(model, device, threads, options, separate, precision=precision.value, track=track, raw=headless)
     jobs = 1 if piped else jobs
     if to_files:
         from asr.cli.batch import transcribe_to_files
@@ -266,7 +269,7 @@ def _to_stream(
         AsrError: the only input cannot be read.
     """
     if len(inputs) == 1 and engine is Engine.local and inputs[0].error is None and report is None:
-        recognizer = load_recognizer(settings.model, settings.device, settings.threads)
+        recognizer = load_recognizer(settings.model, settings.device, settings.threads, Precision(settings.precision))
         from asr.cli.single import transcribe_one
 
         try:

@@ -44,6 +44,7 @@ class Settings:
         options: of the streams.
         separate: channels are decoded apart.
         together: recordings that are decoded at once.
+        precision: of the encoder's products, as in `Recognizer.load`.
         track: which sound track of films is read, None: the default one.
         raw: what recordings without a header are, None: all have one.
     """
@@ -54,6 +55,7 @@ class Settings:
     options: StreamOptions = RECORDED
     separate: bool = False
     together: int = TOGETHER
+    precision: str = "auto"
     track: int | None = None
     raw: RawFormat | None = None
 
@@ -94,7 +96,9 @@ class Worker:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.recognizer = Recognizer.load(settings.model, device=settings.device, threads=settings.threads)
+        self.recognizer = Recognizer.load(
+            settings.model, device=settings.device, threads=settings.threads, precision=settings.precision
+        )
         self._models = self.recognizer.model, self.recognizer.gate_of(settings.options)
 
     def run(self, tasks: Sequence[Task], heard: Heard = unheard) -> Iterator[Outcome]:

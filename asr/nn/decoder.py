@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from asr.nn.attention import KeyValueCache
-from asr.nn.int8 import Int8Linear, to_int8
+from asr.nn.int8 import Int8Linear, activation_steps, replace_linear
 from asr.nn.masks import causal_mask, padding_mask
 from asr.nn.positions import Rotary
 from asr.nn.sizes import bounded, check_rotary
@@ -131,7 +131,8 @@ class AttentionDecoder(nn.Module):
 
         Where this build of torch has none, nothing changes.
         """
-        if self._output is None and self.embedding.weight.device.type == "cpu" and to_int8(self):
+        if self._output is None and self.embedding.weight.device.type == "cpu" and activation_steps():
+            replace_linear(self, Int8Linear)
             self._output = Int8Linear(self.embedding.weight)
         return self
 
