@@ -98,9 +98,10 @@ def _hundreds(words: list[str], i: int, article: bool = True) -> Number | None:
         return hundreds
     begin = hundreds.end + (words[hundreds.end : hundreds.end + 1] == ["and"])
     rest = _small(words, begin)
-    if rest is None or len(rest.figures) > 2 or int(rest.figures) == 0 or words[rest.end : rest.end + 1] == ["hundred"]:
+    whole, point, fraction = ("", "", "") if rest is None else rest.figures.partition(".")
+    if rest is None or len(whole) > 2 or int(whole) == 0 or words[rest.end : rest.end + 1] == ["hundred"]:
         return hundreds
-    return Number(str(int(hundreds.figures) + int(rest.figures)), rest.end, rest.ordinal)
+    return Number(f"{int(hundreds.figures) + int(whole)}{point}{fraction}", rest.end, rest.ordinal)
 
 
 def _small(words: list[str], i: int) -> Number | None:

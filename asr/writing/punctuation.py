@@ -56,14 +56,15 @@ def find_marks(words: Sequence[str]) -> list[Token]:
     what is no beginning of a sentence with none, where it had one for that reason only.
     """
     plain = [edges(word)[1].casefold() for word in words]
-    cased = any(word != word.lower() for word in words)
     tokens: list[Token] = []
-    i, ended, begins = 0, False, False  # the recogniser had ended a sentence; a sentence begins
+    cased = ended = begins = False  # there are capitals; the recogniser had ended a sentence; a sentence begins
+    i = 0
     while i < len(words):
         after_mark = bool(tokens) and tokens[-1].mark
-        end = _command(words, plain, i, after_mark, cased)
+        end = _command(words, plain, i, after_mark)
         if end is None:
             text = words[i]
+            cased |= text != text.lower()
             if cased and after_mark:
                 text = _begun(text) if begins else _continued(text) if ended else text
             tokens.append(Token(text, i, i + 1))
@@ -103,20 +104,20 @@ def attach(tokens: Sequence[Token]) -> list[Token]:
     return attached if ahead is None else [*attached, ahead]
 
 
-def _command(words: Sequence[str], plain: Sequence[str], i: int, after_mark: bool, cased: bool) -> int | None:
+def _command(words: Sequence[str], plain: Sequence[str], i: int, after_mark: bool) -> int | None:
     """Where the command ends that begins at word i, if one does."""
     for end in range(min(len(words), i + LONGEST), i, -1):
         if tuple(plain[i:end]) in COMMANDS and not any(edges(word)[2] for word in words[i : end - 1]):
-            return end if _meant(words, plain, i, end, after_mark, cased) else None
+            return end if _meant(words, plain, i, end, after_mark) else None
     return None
 
 
-def _meant(words: Sequence[str], plain: Sequence[str], i: int, end: int, after_mark: bool, cased: bool) -> bool:
+def _meant(words: Sequence[str], plain: Sequence[str], i: int, end: int, after_mark: bool) -> bool:
     """Whether words `[i, end)`, which are those of a command, are meant as one."""
     apart = after_mark or i == 0 or bool(edges(words[i - 1])[2])
     bounded = end == len(words) or bool(edges(words[end - 1])[2])
     bounded |= any(tuple(plain[end : end + size]) in COMMANDS for size in range(1, LONGEST + 1))
-    if cased and not bounded:
+    if not bounded:
         bounded = words[end][:1].isupper() and plain[end].partition("'")[0] != "i"
     if not apart and _is_noun(plain[max(0, i - 2) : i]):
         return False
