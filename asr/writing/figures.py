@@ -86,7 +86,7 @@ class _Number:
         return float(self.figures)
 
 
-def write_digits(words: Sequence[str], before: str = "") -> list[Span]:
+def write(words: Sequence[str], before: str = "") -> list[Span]:
     """Which words `[start, end)` become what; a word or mark before them, if there is one, is only looked at."""
     spans: list[Span] = []
     texts, owners, capitals = [], [], []

@@ -11,13 +11,13 @@ from typing import Literal, get_args
 
 from asr.errors import ConfigError
 from asr.events import Event, Final, Partial
-from asr.writing.figures import goes_on, write_digits
+from asr.writing import figures, spelling
 from asr.writing.punctuation import LOOK_AHEAD, attach, find_marks
 from asr.writing.replacements import REACH, Replacement, parse_replacement, replace_in
-from asr.writing.spelling import write_words
 from asr.writing.tokens import Token, join, timed
 
 Numbers = Literal["as-heard", "digits", "words"]
+_NUMBERS = {"digits": figures, "words": spelling}
 _DASHES = re.compile(r"(?<!\d)[-‐‑–—/]+|[-‐‑–—/]+(?!\d)")  # that part words
 _SYMBOLS = "%&@#"  # that are said
 
@@ -64,7 +64,7 @@ class Writing:
         if self.spoken_punctuation:
             tokens = find_marks(words)
         written: list[Token] = []
-        before = words[begin - 1] if begin else ""
+        before = next((token.text for token in reversed(tokens) if token.last <= begin), "")
         for mark, run in groupby((token for token in tokens if token.first >= begin), key=lambda token: token.mark):
             run = list(run)
             written += run if mark else self._write_between(run, before)
@@ -75,15 +75,15 @@ class Writing:
     def settled(self, words: Sequence[str], begin: int, known: int) -> int:
         """Up to where words `[begin, known)`, which will not change, are written alike whatever follows them."""
         end = known - max(LOOK_AHEAD * self.spoken_punctuation, REACH * bool(self.replacements))
-        while end > begin and self.numbers == "digits" and goes_on(words[end - 1]):
+        while end > begin and self.numbers != "as-heard" and _NUMBERS[self.numbers].goes_on(words[end - 1]):
             end -= 1
         return max(begin, end)
 
     def _write_between(self, tokens: list[Token], before: str) -> list[Token]:
         """Words between spoken marks."""
         if self.numbers != "as-heard":
-            write = write_digits if self.numbers == "digits" else write_words
-            for start, end, text in reversed(write([token.text for token in tokens], before)):
+            texts = [token.text for token in tokens]
+            for start, end, text in reversed(_NUMBERS[self.numbers].write(texts, before)):
                 tokens[start:end] = [Token(text, tokens[start].first, tokens[end - 1].last)]
         if self.plain:
             tokens = [replace(token, text=plain(token.text)) for token in tokens]

@@ -22,7 +22,7 @@ _AMOUNT = r"\d+(?:\.\d+)?|\d{1,3}(?:,\d{3})+(?:\.\d+)?"
 _SENTENCE = (".", "?", "!", "…", "\n")
 
 
-def write_words(words: Sequence[str], before: str = "") -> list[Span]:
+def write(words: Sequence[str], before: str = "") -> list[Span]:
     """Which words `[start, end)` that are figures become what; before them stands a word or mark, or nothing."""
     spans: list[Span] = []
     for i, word in enumerate(words):
@@ -38,6 +38,11 @@ def write_words(words: Sequence[str], before: str = "") -> list[Span]:
             said = said[:1].upper() + said[1:]
         spans.append((i, end, lead + said + trail))
     return spans
+
+
+def goes_on(word: str) -> bool:
+    """Whether what becomes of a word may depend on the one after it: million after $5."""
+    return edges(word)[1][:1] in _COINS
 
 
 def cardinal(number: int) -> str:

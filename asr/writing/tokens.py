@@ -11,6 +11,7 @@ from asr.events import Word
 
 CLOSING = frozenset(",.?!:;)]”…")  # stand at the end of the word before
 OPENING = frozenset("([“")  # stand at the beginning of the word after
+_ENDS = "".join(CLOSING)
 _PARTS = re.compile(r"\n*[^\s]+\n*|\n+")
 
 
@@ -29,11 +30,11 @@ class Token:
 
 
 def join(texts: Iterable[str]) -> str:
-    """Words or utterances as one text: with spaces, but none beside a line break, before a mark that stands alone and
-    closes something, and after one that opens something."""
+    """Words or utterances as one text: with spaces, but none beside a line break, before marks that stand alone and
+    close something, and after one that opens something."""
     joined = ""
     for text in filter(None, texts):
-        closes = text[0] in CLOSING and (len(text) == 1 or text[1].isspace())
+        closes = text[0] in CLOSING and not text.lstrip(_ENDS)[:1].strip()
         opens = joined[-1:] in OPENING and (len(joined) == 1 or joined[-2].isspace())
         tight = closes or opens or joined[-1:] in ("", "\n") or text[0] == "\n"
         joined += text if tight else f" {text}"
