@@ -29,23 +29,21 @@ def _set(words: str) -> frozenset[str]:
 
 
 _DETERMINERS = _set(
-    """a an the my your our their its every another no same such first second third last next oxford serial missing
-    inverted or per british american"""
+    "a an the my your our their its every same such oxford serial missing inverted or per british american"
 )
-_PRONOUNS = _set("this that these those some any one his her each all both which what whose")  # or determiners
-_ADJECTIVES = _set("big huge large giant little small single double extra final only certain whole brand completely")
-_CONTINUED = _set(
-    """of is was are were has had separated delimited splice splices cancer key character symbol sign signs cinema up
-    for item items"""
+_PRONOUNS = _set(  # or determiners: a clause may end with one
+    "this that these those each any some what which whose his her no another first second third last next"
 )
+_VERBS = _set("is was are were has had should belongs")
+_ADJECTIVES = _set("big huge large small single double extra final brand completely")
+_COMPOUNDS = _set("separated delimited splice splices cancer key character symbol sign signs button")
+_NEW_LINES = _set("of is was up for in cinema item items manager")  # what other new lines go on with
 _DOUBTFUL = {"period", "dash"}
 _SPANS = _set(  # what a period is one of
-    """time year month week day hour minute sleep rest class war winter trial grace notice waiting holiday study block
-    colonization transition future present early earlier earliest late later latest long longer short shorter brief
-    busy first second third fourth fifth last next same other given recent actual whole entire full certain old dark
-    dry cold warm current fixed limited own only difficult"""
+    """time year month week hour minute sleep rest trial grace notice waiting transition early earlier late later long
+    longer short shorter brief busy given recent actual certain indefinite limited fixed"""
 )
-_SPAN_ENDINGS = ("ian", "al", "ic", "ous", "ern", "ive", "ory", "ite", "ful")
+_SPAN_ENDINGS = ("ian", "al", "ic", "ous", "ern", "ive", "ory", "ite", "ful", "man", "ent")
 _SENTENCE, _CLAUSE = ".?!…", ",;:"
 
 
@@ -122,8 +120,11 @@ def _meant(words: Sequence[str], plain: Sequence[str], i: int, end: int, after_m
     if not apart and _is_noun(plain[max(0, i - 2) : i]):
         return False
     if plain[i] in _DOUBTFUL:
-        return bounded and (apart or not _is_span(plain, i))
-    return bounded or not (plain[end] in _CONTINUED or (not apart and plain[i - 1] in _PRONOUNS))
+        return bounded and (apart or not _is_span(plain[max(0, i - 3) : i]))
+    if bounded:
+        return True
+    going_on = _COMPOUNDS | _NEW_LINES if plain[i] == "new" else _COMPOUNDS
+    return plain[end] not in going_on and (apart or plain[i - 1] not in _PRONOUNS or plain[end] not in _VERBS)
 
 
 def _is_noun(before: Sequence[str]) -> bool:
@@ -132,10 +133,12 @@ def _is_noun(before: Sequence[str]) -> bool:
     return before[-1] in _DETERMINERS or described
 
 
-def _is_span(plain: Sequence[str], i: int) -> bool:
-    """Whether "period" at word i is one of time: after a word that tells which, or with "a", "this", ... near."""
-    before, near = plain[i - 1], plain[max(0, i - 3) : i]
-    return before in _SPANS or before.endswith(_SPAN_ENDINGS) or not (_PRONOUNS | {"a", "an"}).isdisjoint(near)
+def _is_span(before: Sequence[str]) -> bool:
+    """Whether a period after these words is one of time: "this period", "that war period", "the victorian period"."""
+    *described, last = before
+    if last in _PRONOUNS or last in _SPANS or described[-1:] == ["this"] or described[-1:] == ["that"]:
+        return True
+    return last.endswith(_SPAN_ENDINGS) and not (_DETERMINERS | _PRONOUNS).isdisjoint(described)
 
 
 def _without(text: str, mark: str) -> str:

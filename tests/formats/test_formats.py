@@ -137,6 +137,13 @@ def test_in_texts_a_line_break_makes_a_line_and_none_at_the_ends():
     assert render("txt", "a.wav", [(final, None) for final in finals], 1.0) == "Dear Anna,\nhello.\nBye.\n\nYes.\n"
 
 
+@pytest.mark.parametrize("name", ["ctm", "srt", "vtt"])
+def test_a_line_break_that_was_said_alone_is_no_word(name):
+    words = Word("Yes.\n", 0.0, 0.5, 1.0), Word("No.", 0.5, 1.0, 1.0)
+    said, alone = Final("Yes.\nNo.", 0.0, 1.0, words), Final("\n", 2.0, 3.0, (Word("\n", 2.0, 3.0, 1.0),))
+    assert render(name, "a.wav", [(said, None), (alone, None)], 4.0) == render(name, "a.wav", [(said, None)], 4.0)
+
+
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8"])
 @pytest.mark.parametrize("name", ["json", "jsonl"])
 def test_json_loses_nothing_on_a_stream_that_lacks_letters(name, encoding):

@@ -27,6 +27,12 @@ New paragraph. The end. => \\n\\nThe end.
 Open quote => “
 Hello, exclamation point, new line, bye => Hello!\\nBye
 wait full stop question mark => wait.?
+no comma i will not => no, i will not
+his name comma i said comma was anna => his name, i said, was anna
+at last full stop => at last.
+it looks like a losing game period => it looks like a losing game.
+I like that comma but not this period => I like that, but not this period
+have a nice day period => have a nice day.
 """
 
 TALKED_ABOUT = """
@@ -51,6 +57,10 @@ dash it all
 colon cancer is bad
 comma separated values
 your new paragraph
+that comma was wrong
+within a two year period
+for the time period
+an early period
 a period of terror
 """
 
