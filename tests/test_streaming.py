@@ -69,12 +69,10 @@ def blocks() -> Streaming:
 
     def run(x: Tensor, cache: KeyValueCache | None, start: int) -> Tensor:
         positions = torch.arange(start, start + x.shape[1]).expand(x.shape[0], -1)
-        if cache is not None:
-            cache.claim(positions)
-        keys = positions if cache is None else cache.positions[:, : cache.used]
+        keys = positions if cache is None else cache.claim(positions)
         mask = (causal_mask(positions, keys) & (keys >= 0)[:, None])[:, None]
         bucket = relative_bucket(positions[:, :, None] - keys[:, None])
-        return BLOCK(x, positions=positions, bucket=bucket, mask=mask, cache=cache, own=positions.shape[1])
+        return BLOCK(x, positions=positions, bucket=bucket, mask=mask, cache=cache)
 
     def step(x: Tensor, state: tuple[KeyValueCache, int], last: bool) -> tuple[Tensor, tuple[KeyValueCache, int]]:
         return run(x, *state), (state[0], state[1] + x.shape[1])

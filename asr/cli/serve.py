@@ -16,6 +16,8 @@ from asr.cli.options import (
     AsNumbers,
     ChunkMs,
     Device,
+    HotwordFile,
+    HotwordTexts,
     LongestS,
     LookAheadMs,
     Model,
@@ -32,6 +34,7 @@ from asr.cli.options import (
     UnheardMs,
     Vad,
     load_recognizer,
+    read_hotwords,
     read_writing,
 )
 from asr.cli.tell import tell
@@ -124,6 +127,8 @@ def serve(
     unheard_ms: UnheardMs = LIVE.unheard_ms,
     longest_s: LongestS = LIVE.longest_s,
     vad: Vad = LIVE.vad,
+    hotword: HotwordTexts = None,
+    hotwords: HotwordFile = None,
     numbers: AsNumbers = Numbers.as_heard,
     plain: Plain = False,
     spoken_punctuation: SpokenPunctuation = False,
@@ -168,6 +173,7 @@ def serve(
         partials=partials.value,
         endpoint=EndpointRules(pause_ms / 1000, unheard_ms / 1000, longest_s),
         vad=vad,
+        hotwords=read_hotwords(hotword, hotwords),
         writing=writing,
     )
     limits = Limits(streams=streams or 0, uploads=uploads, upload_bytes=upload_mb << 20, idle=idle_s)

@@ -68,74 +68,96 @@ def attention(
 
 @dataclass
 class KeyValueCache:
-    """Projected keys and values of the positions that later queries may still see: a preallocated ring per row.
+    """Projected keys and values of the positions that later queries may still see: a window over a longer buffer.
 
-    One cache serves all layers of a stack. Slots are taken in turn, whatever the positions: rows may be at different
-    ones, and a ring of left context + chunk positions never loses a key that a query of the chunk may see. Appending
-    changes the cache in place.
+    One cache serves all layers of a stack. Columns are taken one after the other, in the order of positions, so that
+    what a query sees is one view of the buffer and its distances are those of the columns; when the buffer ends, what
+    is still seen moves to its beginning. Rows may be at different positions. Appending changes the cache in place.
 
     Attributes:
-        keys: `(batch, layers, heads, capacity, d_k)`.
-        values: `(batch, layers, heads, capacity, d_k)`.
-        positions: `(batch, capacity)`, the absolute position in each slot, -1 where empty.
-        claimed: how many positions have been stored so far.
+        keys: `(batch, layers, heads, room, d_k)`.
+        values: `(batch, layers, heads, room, d_k)`.
+        positions: `(batch, room)`, the absolute position in each column, -1 where empty.
+        left_context: stored positions that the next ones see; None = all.
+        begin: column of the first position that those claimed last see.
+        stored: column after the last position that stays.
+        end: column after the last position that was claimed.
     """
 
     keys: Tensor
     values: Tensor
     positions: Tensor = field(metadata={"empty": -1})
-    claimed: int = 0
+    left_context: int | None = None
+    begin: int = 0
+    stored: int = 0
+    end: int = 0
 
     @classmethod
-    def empty(cls, batch: int, layers: int, heads: int, capacity: int, head_dim: int, like: Tensor) -> KeyValueCache:
-        """A cache that holds nothing, with the dtype and device of `like`."""
-        shape = (batch, layers, heads, capacity, head_dim)
-        positions = torch.full((batch, capacity), -1, dtype=torch.int64, device=like.device)
-        return cls(like.new_zeros(shape), like.new_zeros(shape), positions)
+    def empty(
+        cls,
+        batch: int,
+        layers: int,
+        heads: int,
+        room: int,
+        head_dim: int,
+        like: Tensor,
+        left_context: int | None = None,
+    ) -> KeyValueCache:
+        """A cache that holds nothing, with the dtype and device of `like`.
+
+        A `room` of twice the left context and what is claimed at a time seldom has to be moved.
+        """
+        shape = (batch, layers, heads, room, head_dim)
+        positions = torch.full((batch, room), -1, dtype=torch.int64, device=like.device)
+        return cls(like.new_zeros(shape), like.new_zeros(shape), positions, left_context)
 
     @property
-    def capacity(self) -> int:
+    def room(self) -> int:
+        """How many columns there are."""
         return self.positions.shape[1]
 
-    @property
-    def used(self) -> int:
-        """Number of leading slots that may hold something."""
-        return min(self.claimed, self.capacity)
+    def claim(self, positions: Tensor, own: int | None = None) -> Tensor:
+        """Makes place for absolute positions `(batch, time)` that follow those stored.
 
-    def claim(self, positions: Tensor) -> None:
-        """Reserves slots for new absolute positions `(batch, time)`; at most `capacity` at once."""
-        size = positions.shape[1]
-        if size > self.capacity:
-            raise ValueError(f"{size} positions do not fit in a cache of {self.capacity}")
-        self.claimed += size
-        for place, part in self._slots(size):
-            self.positions[:, place] = positions[:, part]
+        Of them the first `own` stay (default: all); the others look ahead and are forgotten with the next claim.
 
-    def append(self, layer: int, k: Tensor, v: Tensor, own: int) -> tuple[Tensor, Tensor]:
-        """Stores the first `own`, claimed just now, of one layer's keys and values `(batch, heads, time, d_k)`.
+        Returns:
+            What they see, themselves included: positions `(batch, keys)`, -1 where empty.
 
-        Those that follow look ahead and are not stored. Returns that layer's keys and values
-        `(batch, heads, used + time - own, d_k)`: at `positions[:, :used]`, then those that look ahead.
+        Raises:
+            ValueError: there is not so much room.
         """
-        for place, part in self._slots(own):
-            self.keys[:, layer, :, place] = k[:, :, part]
-            self.values[:, layer, :, place] = v[:, :, part]
-        past_k, past_v = self.keys[:, layer, :, : self.used], self.values[:, layer, :, : self.used]
-        if own == k.shape[2]:
-            return past_k, past_v
-        return torch.cat([past_k, k[:, :, own:]], 2), torch.cat([past_v, v[:, :, own:]], 2)
+        time, room = positions.shape[1], self.room
+        past = self.stored - self.begin
+        past = past if self.left_context is None else min(past, self.left_context)
+        if past + time > room:
+            raise ValueError(f"{time} positions do not fit in a cache of {room} that holds {past}")
+        self.begin = self.stored - past
+        if self.stored + time > room:
+            seen = slice(self.begin, self.stored)
+            self.keys[:, :, :, :past] = self.keys[:, :, :, seen].clone()
+            self.values[:, :, :, :past] = self.values[:, :, :, seen].clone()
+            self.positions[:, :past] = self.positions[:, seen].clone()
+            self.begin, self.stored = 0, past
+        self.end = self.stored + time
+        self.positions[:, self.stored : self.end] = positions
+        self.stored += time if own is None else own
+        return self.positions[:, self.begin : self.end]
 
-    def _slots(self, size: int) -> list[tuple[slice, slice]]:
-        """Where the positions that were claimed last lie: slots, and which positions; two parts where the ring ends."""
-        start = (self.claimed - size) % self.capacity
-        first = min(size, self.capacity - start)
-        parts = [(slice(start, start + first), slice(0, first))]
-        return parts if first == size else [*parts, (slice(0, size - first), slice(first, size))]
+    def append(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Puts one layer's keys and values `(batch, heads, time, d_k)` where their positions were claimed.
+
+        Returns that layer's keys and values `(batch, heads, keys, d_k)` at the positions that `claim` returned.
+        """
+        new, seen = slice(self.end - k.shape[2], self.end), slice(self.begin, self.end)
+        self.keys[:, layer, :, new] = k
+        self.values[:, layer, :, new] = v
+        return self.keys[:, layer, :, seen], self.values[:, layer, :, seen]
 
     def truncate(self, length: int) -> None:
-        """Forgets all but the first `length` positions that were stored, in a ring that has not come round."""
+        """Forgets all but the first `length` positions that were stored, in a cache that sees all."""
         self.positions[:, length:] = -1
-        self.claimed = min(self.claimed, length)
+        self.stored = min(self.stored, length)
 
 
 @dataclass
@@ -147,27 +169,29 @@ class ChunkWindows:
 
     Attributes:
         chunks: chunks of each sequence.
+        chunk: positions of a chunk; what follows them in a row looks ahead.
         left_context: positions before a chunk.
     """
 
     chunks: int
+    chunk: int
     left_context: int
 
-    def positions(self, chunk: int, device: torch.device) -> Tensor:
+    def positions(self, device: torch.device) -> Tensor:
         """Absolute positions `(chunks, left_context + chunk)` that the chunks see; negative before the beginning."""
-        start = torch.arange(self.chunks, device=device)[:, None] * chunk
-        return start + torch.arange(-self.left_context, chunk, device=device)
+        start = torch.arange(self.chunks, device=device)[:, None] * self.chunk
+        return start + torch.arange(-self.left_context, self.chunk, device=device)
 
-    def append(self, layer: int, k: Tensor, v: Tensor, own: int) -> tuple[Tensor, Tensor]:
+    def append(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """What each chunk sees of keys and values `(batch * chunks, heads, time, d_k)`.
 
         Returns keys and values `(batch * chunks, heads, left_context + time, d_k)`: at `positions`, then those that
         look ahead.
         """
-        return self._widen(k, own), self._widen(v, own)
+        return self._widen(k), self._widen(v)
 
-    def _widen(self, x: Tensor, chunk: int) -> Tensor:
-        heads, dim = x.shape[1], x.shape[3]
+    def _widen(self, x: Tensor) -> Tensor:
+        heads, dim, chunk = x.shape[1], x.shape[3], self.chunk
         own = x[:, :, :chunk].unflatten(0, (-1, self.chunks)).transpose(1, 2)
         whole = F.pad(own.reshape(-1, heads, self.chunks * chunk, dim), (0, 0, self.left_context, 0))
         windows = whole.unfold(2, self.left_context + chunk, chunk).permute(0, 2, 1, 4, 3)
@@ -232,7 +256,6 @@ class MultiHeadAttention(nn.Module):
         backwards: bool = False,
         cache: KeyValueCache | ChunkWindows | None = None,
         layer: int = 0,
-        own: int | None = None,
         queries: int | None = None,
         return_weights: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
@@ -247,10 +270,8 @@ class MultiHeadAttention(nn.Module):
             mask: boolean, broadcastable to `(batch, heads, time, keys)`; True = may attend.
             bias: broadcastable to `(batch, heads, time, keys)`.
             backwards: the bias has the queries from the last to the first; a mask must be the same for all of them.
-            cache: keys and values of earlier positions.
+            cache: keys and values of earlier positions, which has claimed `positions`.
             layer: which layer of the cache.
-            own: so many of the first positions are stored in the cache, which has claimed them; the others
-                (look-ahead) are attended to after the cached ones and forgotten.
             queries: how many of the first positions attend; default: all. The others are only attended to.
 
         Returns:
@@ -264,7 +285,7 @@ class MultiHeadAttention(nn.Module):
             q, k = parts[:2] if self.rotary is None else self.rotary(parts[:2], positions)
             v = parts[2]
             if cache is not None:
-                k, v = cache.append(layer, k, v, own)
+                k, v = cache.append(layer, k, v)
         if queries is not None:
             q = q[:, :, :queries]
             mask = None if mask is None else mask[..., :queries, :]

@@ -194,8 +194,7 @@ class AttentionDecoder(nn.Module):
         x = self.embedding(pieces)
         positions = torch.arange(state.written, state.written + pieces.shape[1], device=x.device)
         positions = positions.expand(pieces.shape[0], -1)
-        state.cache.claim(positions)
-        keys = state.cache.positions[:, : state.cache.used]
+        keys = state.cache.claim(positions)
         mask = None if pieces.shape[1] == 1 else causal_mask(positions, keys)[:, None]
         for layer, block in enumerate(self.blocks):
             x = block(
@@ -204,7 +203,6 @@ class AttentionDecoder(nn.Module):
                 mask=mask,
                 cache=state.cache,
                 layer=layer,
-                own=pieces.shape[1],
                 memory=state.memory[layer],
                 memory_mask=state.memory_mask,
                 memory_lengths=state.memory_lengths,

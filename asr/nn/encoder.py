@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from asr.nn.attention import ChunkWindows, KeyValueCache
 from asr.nn.masks import padding_mask
-from asr.nn.positions import Diagonals, Rotary, relative_bucket
+from asr.nn.positions import Diagonals, Rotary
 from asr.nn.sizes import bounded, check_rotary
 from asr.nn.transformer import Block
 
@@ -164,8 +164,8 @@ class Layout:
 
     Attributes:
         positions: absolute, `(rows or 1, time)`.
-        mask: `(rows, 1, 1, keys)`, True = may be attended to.
-        bucket: relative-bias buckets `(1, time, keys)`, or those of the diagonals.
+        mask: `(rows, 1, 1, keys)`, True = may be attended to; none = all may.
+        bucket: relative-bias buckets of the diagonals.
         cache: of the left context; none = the rows are whole utterances.
         own: leading positions of a row that are its own, the others look ahead; none = all.
         size: positions of an utterance, where rows are its chunks.
@@ -173,7 +173,7 @@ class Layout:
 
     positions: Tensor
     mask: Tensor | None
-    bucket: Tensor | Diagonals
+    bucket: Diagonals
     cache: KeyValueCache | ChunkWindows | None = None
     own: int | None = None
     size: int = 0
@@ -219,12 +219,11 @@ class StreamingEncoder(nn.Module):
         self.norm_ctc = nn.LayerNorm(c.d_model, bias=False)
         self.ctc = nn.Linear(c.d_model, c.vocabulary)
 
-    def start(self, batch: int = 1, chunk: int = 13) -> EncoderState:
-        """The state of streams that will come in chunks of at most `chunk` positions."""
+    def start(self, batch: int = 1, window: int = 26) -> EncoderState:
+        """The state of streams of which at most `window` positions will come at a time, look-ahead included."""
         c, like = self.config, self.ctc.weight
-        cache = KeyValueCache.empty(
-            batch, len(self.blocks), c.heads, c.left_context + chunk, c.d_model // c.heads, like
-        )
+        room = 2 * c.left_context + window
+        cache = KeyValueCache.empty(batch, len(self.blocks), c.heads, room, c.d_model // c.heads, like, c.left_context)
         position = torch.zeros(batch, dtype=torch.int64, device=like.device)
         return EncoderState(self.stem.start(batch, like), cache, position)
 
@@ -243,15 +242,15 @@ class StreamingEncoder(nn.Module):
         is changed in place.
         """
         own = frames.shape[1] // SUBSAMPLING if own is None else own
-        state = self.start(frames.shape[0], own) if state is None else state
+        state = self.start(frames.shape[0], frames.shape[1] // SUBSAMPLING) if state is None else state
         x, stem = self.stem(frames, state.stem, own)
-        start = state.position[:, None]
-        positions = start + torch.arange(x.shape[1], device=x.device)
-        state.cache.claim(positions[:, :own])
-        keys = torch.cat([state.cache.positions[:, : state.cache.used], positions[:, own:]], 1)
-        mask = (keys >= 0) & (keys >= start - self.config.left_context)
-        bucket = relative_bucket(positions[:, :, None] - keys[:, None], self.config.buckets)
-        output = self._run(x, Layout(positions, mask[:, None, None], bucket, state.cache, own), ctc=ctc)
+        time, device = x.shape[1], x.device
+        positions = state.position[:, None] + torch.arange(time, device=device)
+        keys = state.cache.claim(positions, own)
+        filled = keys >= 0
+        mask = None if device.type == "cpu" and filled.all() else filled[:, None, None]  # a GPU is not waited for
+        bucket = Diagonals.of(keys.shape[1] - time, time, keys.shape[1], self.config.buckets, device)
+        output = self._run(x, Layout(positions, mask, bucket, state.cache, own), ctc=ctc)
         return output, EncoderState(stem, state.cache, state.position + own)
 
     def encode(
@@ -299,8 +298,8 @@ class StreamingEncoder(nn.Module):
             mask = padding_mask(lengths, size)[:, None, None] if padded else None
             return Layout(positions, mask, Diagonals.of(0, size, size, self.config.buckets, device))
         left_context = self.config.left_context if chunking.left_context is None else chunking.left_context
-        windows = ChunkWindows(-(-size // chunk), min(left_context, size))
-        past = windows.positions(chunk, device)
+        windows = ChunkWindows(-(-size // chunk), chunk, min(left_context, size))
+        past = windows.positions(device)
         positions = past[:, -chunk:][:, :1] + torch.arange(chunk + look_ahead, device=device)
         keys = torch.cat([past, positions[:, chunk:]], 1)
         mask = (keys >= 0) & (keys < lengths[:, None, None])
@@ -323,7 +322,6 @@ class StreamingEncoder(nn.Module):
                 bucket=layout.bucket,
                 cache=layout.cache,
                 layer=layer,
-                own=layout.own,
                 queries=layout.own if last and layer + 1 == which.stop else None,
             )
             if kept is not None:

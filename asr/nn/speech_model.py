@@ -168,7 +168,7 @@ class SpeechModel(nn.Module):
             self.features.start(batch),
             like.new_zeros(batch, 0, self.config.features.mels),
             LevelState.start(batch, like),
-            self.encoder.start(batch, chunk) if encode else None,
+            self.encoder.start(batch, chunk + look_ahead) if encode else None,
             None if gain is None else torch.as_tensor(gain, dtype=like.dtype, device=like.device).expand(batch),
             chunk,
             look_ahead,

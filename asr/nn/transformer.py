@@ -78,7 +78,6 @@ class Block(nn.Module):
         mask: Tensor | None = None,
         cache: KeyValueCache | ChunkWindows | None = None,
         layer: int = 0,
-        own: int | None = None,
         queries: int | None = None,
         memory: tuple[Tensor, Tensor] | None = None,
         memory_mask: Tensor | None = None,
@@ -99,7 +98,6 @@ class Block(nn.Module):
             backwards=isinstance(bucket, Diagonals),
             cache=cache,
             layer=layer,
-            own=own,
             queries=queries,
         )
         x = x[:, :queries] + self.dropout(attended)

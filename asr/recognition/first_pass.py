@@ -10,7 +10,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from asr.nn.encoder import EncoderState
+from asr.nn.encoder import SUBSAMPLING, EncoderState
 from asr.nn.speech_model import Chunk, SpeechModel
 
 BLANK_ONLY = -100.0  # log-probability of every piece in silence
@@ -71,7 +71,7 @@ class ChunkEncoder:
     """
 
     def __init__(self, model: SpeechModel, chunk: int) -> None:
-        self._model, self._chunk = model, chunk
+        self._model = model
         self._state: EncoderState | None = None
         self._held: deque[Chunk] = deque()
         self._before = math.ceil(BEFORE / model.position_seconds / chunk)  # chunks
@@ -85,7 +85,8 @@ class ChunkEncoder:
                 yield self._silent(self._held.popleft())
             return
         if self._state is None:
-            self._state = self._model.encoder.start(len(chunk.window), self._chunk)
+            window = self._held[0].window  # later ones are not longer
+            self._state = self._model.encoder.start(len(window), window.shape[1] // SUBSAMPLING)
         while self._held:
             done, self._state = self._model.encode_chunk(self._held.popleft(), self._state)
             yield done

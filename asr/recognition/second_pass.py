@@ -6,7 +6,6 @@ its steps, is decoded in larger groups. One utterance is a batch of one.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ from asr.nn.speech_model import SpeechModel
 from asr.recognition.parts import readable_parts
 from asr.recognition.segments import ReadWord, Utterance
 from asr.search.alignment import Span, align_words, widen
+from asr.search.confidence import word_confidence
 from asr.search.ctc import ctc_greedy, speech_posterior
 from asr.search.greedy import attention_greedy
 from asr.search.hotwords import Hotwords
@@ -189,7 +189,7 @@ def _witnessed(model: SpeechModel, hypothesis: Hypothesis, encoded: _Encoded) ->
     if not recognises(posterior, [span.score for span in spans]):
         return []
     return [
-        ReadWord(text, wide, math.exp(sum(hypothesis.scores[i] for i in pieces) / len(pieces)))
+        ReadWord(text, wide, word_confidence([hypothesis.scores[i] for i in pieces], span.score))
         for (text, pieces), span, wide in zip(words, spans, _widened(model, encoded.utterance, spans), strict=True)
         if hears_word(posterior, span.start, span.end, encoded.utterance.speech)
     ]

@@ -85,7 +85,7 @@ class DraftedSteps:
             state = self._state
             state.truncate(len(self.pieces))
             fed = [self._decoder.config.start, *self.pieces][state.written :]
-            room = state.cache.capacity - state.written - len(fed)
+            room = state.cache.room - state.written - len(fed)
             longest = 0 if self.lost else min(LONGEST_GUESS, room)
             self._guesses = self._draft[self._next : self._next + longest]
             device = self._decoder.embedding.weight.device

@@ -88,7 +88,8 @@ class Files:
 
     async def _decode(self, sound: io.BytesIO) -> AsyncIterator[tuple[Final | None, float]]:
         """Finals, and the seconds that have been decoded; with each step, also if it has no final."""
-        engine, options = self._service.engine, replace(RECORDED, vad=self._service.options.vad)
+        engine, own = self._service.engine, self._service.options
+        options = replace(RECORDED, vad=own.vad, hotwords=own.hotwords)
         rate = engine.recognizer.sample_rate
         file = await asyncio.to_thread(AudioFile, sound, rate)
         with file:

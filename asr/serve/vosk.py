@@ -9,7 +9,7 @@ from asr.serve.codings import Samples
 from asr.serve.limits import BadMessage
 from asr.serve.service import Service
 from asr.serve.session import Segment, Session
-from asr.serve.sockets import Talk, exchange, number, parse
+from asr.serve.sockets import Talk, exchange, hotwords, number, parse
 from asr.writing.tokens import join
 
 RATE = 8000  # hertz, where the client does not say
@@ -59,6 +59,8 @@ class _Client:
     def _configure(self, config: dict[str, Any]) -> None:
         if "sample_rate" in config:
             self._rate = number(config["sample_rate"], 1000, 768_000, "sample_rate")
+        if "phrase_list" in config:
+            self._session.listen_for(hotwords(config["phrase_list"], "phrase_list"))
         self._words = bool(config.get("words", self._words))
         if "max_alternatives" in config:
             self._alternatives = number(config["max_alternatives"], 0, 1000, "max_alternatives") > 0

@@ -15,13 +15,15 @@ class WeightAverage:
     Args:
         model: whose weights are averaged.
         decay: share of the average that an update keeps; fewer in the first updates, (1 + n) / (10 + n) of the n-th.
+        start_share: share that the weights as they are now will have in what is put to use.
     """
 
-    def __init__(self, model: nn.Module, decay: float) -> None:
-        self.decay = decay
+    def __init__(self, model: nn.Module, decay: float, start_share: float = 0.0) -> None:
+        self.decay, self.start_share = decay, start_share
         self._model = model
         self.tensors: dict[str, Tensor] = {}
         self.begin()
+        self._start = {name: tensor.clone() for name, tensor in self.tensors.items()} if start_share else {}
 
     def _learning(self) -> dict[str, nn.Parameter]:
         return {name: p for name, p in self._model.named_parameters() if p.requires_grad}
@@ -45,17 +47,19 @@ class WeightAverage:
     @contextmanager
     def in_use(self) -> Iterator[None]:
         """The model has the averaged weights inside of the context."""
-        self.swap()
+        held = {name: p.detach().clone() for name, p in self._learning().items()}
+        self.put()
         try:
             yield
         finally:
-            self.swap()
+            self._copy(held)
+
+    def put(self) -> None:
+        """Gives the model the averaged weights."""
+        start, share = self._start, self.start_share
+        self._copy({name: t.lerp(start[name], share) for name, t in self.tensors.items()} if start else self.tensors)
 
     @torch.no_grad()
-    def swap(self) -> None:
-        """The model's weights and the averaged ones change places."""
-        weights = self._learning()
-        for name, tensor in self.tensors.items():
-            held = tensor.clone()
-            tensor.copy_(weights[name])
-            weights[name].copy_(held)
+    def _copy(self, tensors: Mapping[str, Tensor]) -> None:
+        for name, p in self._learning().items():
+            p.copy_(tensors[name])

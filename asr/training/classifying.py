@@ -81,7 +81,7 @@ def fit(
                 line += f"  {report()}"
             print(f"\r{line}" if sys.stderr.isatty() else line, end="\n" if stays else "", file=sys.stderr, flush=True)
     if mean is not None:
-        mean.swap()
+        mean.put()
     model.eval()
     return losses
 

@@ -24,7 +24,8 @@ class DataConfig:
         train: manifests, JSON lines of audio_filepath, duration (seconds) and text.
         weights: how often each manifest of `train` comes in an epoch; none = all once. 0.5 = every second utterance,
             the others in the next epoch.
-        dev: manifests for the dev word error rate; none = it is not measured.
+        dev: manifests for the dev word error rate; none = it is not measured, unless some of `train` is held out.
+        held_out: share of `train` that is not trained on but is the dev set, where `dev` names none.
         batch_seconds: padded audio in a batch (seconds).
         max_duration: longer utterances are left out (seconds).
         buckets: groups of similar duration inside which utterances are shuffled; more = less padding, less shuffling.
@@ -37,6 +38,7 @@ class DataConfig:
     train: tuple[str, ...] = _path(())
     weights: tuple[float, ...] = bounded((), 0, 1000, above=True)
     dev: tuple[str, ...] = _path(())
+    held_out: float = bounded(0.0, 0, 0.5)
     batch_seconds: float = bounded(60.0, 0, above=True)
     max_duration: float = bounded(20.0, 0, above=True)
     buckets: int = bounded(8, 1)
@@ -180,6 +182,8 @@ class OptimiserConfig:
         layer_decay: each block below the last of the memory learns at this times the rate of the one above it.
         ema: decay of the moving average of the weights, which is what is measured and exported; 0 = without, 0.999
             averages over the last thousand steps.
+        start_share: share that the weights from which the run started have in what is measured and exported: what it
+            knew before is forgotten less (Wortsman et al. 2022).
     """
 
     learning_rate: float = bounded(1e-3, 0, above=True)
@@ -198,6 +202,7 @@ class OptimiserConfig:
     frozen_blocks: int = bounded(0, 0)
     layer_decay: float = bounded(1.0, 0, 1, above=True)
     ema: float = bounded(0.0, 0, 0.99999)
+    start_share: float = bounded(0.0, 0, 0.99)
 
 
 @dataclass(frozen=True)
@@ -237,7 +242,8 @@ class ScheduleConfig:
         warmup: steps in which the learning rate rises linearly.
         decay: how it falls afterwards.
         floor: smallest learning rate as a share of the peak.
-        dev_every: steps between dev word error rates; the last step has one, too.
+        dev_every: steps between dev word error rates; the last step has one, too,
+        dev_first: and the model before the first step, which is kept where none is better.
         checkpoint_every: steps between checkpoints.
         checkpoint_minutes: a checkpoint also after this much time.
         keep: newest checkpoints that stay, besides the best.
@@ -249,6 +255,7 @@ class ScheduleConfig:
     decay: Literal["cosine", "inverse_sqrt", "constant"] = "cosine"
     floor: float = bounded(0.02, 0, 1)
     dev_every: int = bounded(1000, 1)
+    dev_first: bool = False
     checkpoint_every: int = bounded(1000, 1)
     checkpoint_minutes: float = bounded(15.0, 0, above=True)
     keep: int = bounded(2, 1)

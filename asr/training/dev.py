@@ -76,7 +76,7 @@ class DevSet:
     def __init__(self, config: TrainConfig, forward: Forward, say: Callable[[str], object]) -> None:
         self.config, self.forward, d = config, forward, config.data
         model, features = forward.model, forward.model.config.features
-        selection = select(open_manifests(d.dev), model.tokenizer, d, features, everything=True)
+        selection = select(open_manifests(d.dev or d.train), model.tokenizer, d, features, everything=True)
         for reason, count in selection.left_out.items():
             say(f"dev, left out: {count} {reason}")
         reader = BatchReader(selection, features.sample_rate, features.hop, d.tail_seconds, strict=False)

@@ -103,7 +103,8 @@ class Trainer:
         self.team = team or Team(device=self.device)
         self.display = display or Display(config.schedule.steps, silent=not self.team.leads)
         self.notes = list(notes)
-        self.average = WeightAverage(model, config.optimiser.ema) if config.optimiser.ema else None
+        o = config.optimiser
+        self.average = WeightAverage(model, o.ema, o.start_share) if o.ema or o.start_share else None
         self.optimiser = build_optimiser(model, config.optimiser, model.config.encoder.layers)
         self.checkpoints = Checkpoints(run.checkpoints, config.schedule.keep)
         self.progress = self._resume()
@@ -139,6 +140,8 @@ class Trainer:
         with Stop(schedule.time_limit, patient=team.size > 1) as self.stop, self.display, board:
             for note in self._introduction():
                 self.display.line(note)
+            if schedule.dev_first and not progress.step and self._dev():
+                self._save(True)
             batches, broken, saved_at = self._endless(), 0, time.monotonic()
             while progress.step < total:
                 report, stops = self._step(batches)

@@ -87,7 +87,7 @@ class SpeechRun:
         reader = BatchReader(train_set, features.sample_rate, features.hop, tail, strict=True)
         share, pin = (team.rank, team.size), device.type == "cuda"
         self.batches = Recordings(reader, plan, d.workers, pin, share, self.display.line)
-        self.dev_set = DevSet(config, self.forward, self.display.line) if d.dev else None
+        self.dev_set = DevSet(config, self.forward, self.display.line) if d.dev or d.held_out else None
 
     def trainer(self, *, board: bool = False) -> Trainer:
         """What trains it; `board`: with curves and example transcripts for TensorBoard."""

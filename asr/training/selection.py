@@ -76,6 +76,8 @@ def select(
 ) -> Selection:
     """The utterances that can be trained on; with `everything` (dev) all, and pieces that cannot be spelled are errors.
 
+    Where `data.held_out` makes the dev set, each has its part of the manifests.
+
     Those of which `data.text` leaves nothing cannot be compared either: they are left out in any case.
 
     Raises:
@@ -86,6 +88,8 @@ def select(
     targets: list[np.ndarray] = []
     for number, manifest in enumerate(manifests):
         for i in range(len(manifest)):
+            if is_held_out(i, data) not in (None, everything):
+                continue
             utterance = manifest[i]
             text = target_text(utterance.text, data)
             pieces = np.asarray(tokenizer.encode(text), np.int32)
@@ -106,6 +110,13 @@ def select(
     which, index, durations = (np.asarray(column) for column in zip(*rows, strict=True))
     starts = np.cumsum([0, *(len(t) for t in targets)])
     return Selection(manifests, which, index, durations, np.concatenate(targets), starts, dict(left_out))
+
+
+def is_held_out(i: int, data: DataConfig) -> bool | None:
+    """Whether the i-th utterance of a manifest is in the dev set that is held out, evenly; None = there is none."""
+    if data.dev or not data.held_out:
+        return None
+    return int((i + 1) * data.held_out) > int(i * data.held_out)
 
 
 def _obstacle(

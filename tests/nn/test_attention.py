@@ -208,25 +208,26 @@ def test_equals_torch_with_the_same_weights(cross):
 
 
 @given(
-    st.integers(0, 99), st.lists(st.integers(1, 4), min_size=1, max_size=12), st.integers(0, 9), st.integers(0, 10**9)
+    st.integers(0, 99),
+    st.lists(st.integers(1, 4), min_size=1, max_size=12),
+    st.integers(0, 9),
+    st.integers(0, 3),
+    st.integers(0, 10**9),
 )
-def test_the_ring_holds_exactly_the_positions_that_later_queries_may_see(seed, chunks, left, first):
-    """Every position of the left context is there with its own key, whatever the chunks and wherever rows begin."""
+def test_the_window_holds_exactly_the_positions_that_later_queries_may_see(seed, chunks, left, ahead, first):
+    """Left context, chunk and look-ahead in order, each with its own key, whatever the chunks and where rows begin."""
     torch.manual_seed(seed)
-    widest = max(chunks)
-    keys = torch.randn(2, 1, sum(chunks), 3)
-    cache = KeyValueCache.empty(2, 1, 1, left + widest, 3, keys)
+    widest = max(chunks) + ahead
+    keys = torch.randn(2, 1, sum(chunks) + ahead, 3)
+    cache = KeyValueCache.empty(2, 1, 1, left + widest + 2, 3, keys, left)
     start, begin = 0, torch.tensor([[0], [first]])
     for chunk in chunks:
-        positions = begin + torch.arange(start, start + chunk)
-        cache.claim(positions)
-        new = keys[:, :, start : start + chunk]
-        held, _ = cache.append(0, new, new, positions.shape[1])
-        at = cache.positions[:, : cache.used]
-        for position in range(max(0, start - left), start + chunk):
-            for row, offset in enumerate((0, first)):
-                slot = (at[row] == offset + position).nonzero().item()
-                torch.testing.assert_close(held[row, :, slot], keys[row, :, position])
+        seen = range(max(0, start - left), start + chunk + ahead)
+        at = cache.claim(begin + torch.arange(start, start + chunk + ahead), chunk)
+        new = keys[:, :, start : start + chunk + ahead]
+        held, _ = cache.append(0, new, new)
+        assert at.tolist() == [[offset + position for position in seen] for offset in (0, first)]
+        assert torch.equal(held, keys[:, :, seen.start : seen.stop])
         start += chunk
     with pytest.raises(ValueError, match="do not fit"):
-        cache.claim(torch.arange(left + widest + 1)[None].expand(2, -1))
+        cache.claim(torch.arange(left + widest + 3)[None].expand(2, -1))

@@ -47,3 +47,15 @@ def test_an_average_begins_with_the_weights_of_a_run_that_had_none(corpus, tmp_p
     assert (trainer.average is not None) == bool(ema)
     if ema:
         assert torch.equal(trainer.average.tensors["encoder.ctc.weight"], trainer.model.encoder.ctc.weight)
+
+
+def test_weights_in_use_keep_a_share_of_the_start():
+    model = torch.nn.Linear(2, 2)
+    average = WeightAverage(model, 0, start_share=0.25)
+    first = model.weight.detach().clone()
+    with torch.no_grad():
+        model.weight += 1
+    average.update(1)
+    with average.in_use():
+        assert torch.allclose(model.weight, first + 0.75)
+    assert torch.allclose(model.weight, first + 1)

@@ -1,11 +1,9 @@
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import pytest
-import torch
 
 from asr.errors import ConfigError
-from asr.nn.encoder import StreamingEncoder
 from asr.training.config import TrainConfig
 from asr.training.load_config import load_config
 from tests.mutations import fields
@@ -28,17 +26,6 @@ def test_shipped_configurations_are_valid(name):
     last = config.model.layers + config.model.ctc_layers
     assert max(config.losses.taps) <= last or not config.losses.distillation
     assert max(config.losses.intermediate_blocks) < last or not config.losses.intermediate
-
-
-def test_the_small_model_takes_less_than_8_mb_and_the_large_one_has_the_weights_it_says():
-    sizes = {}
-    for name, pieces in (("small-en.yaml", 513), ("large.yaml", 1025)):
-        config = load_config(CONFIGS / name)
-        with torch.device("meta"):
-            encoder = StreamingEncoder(replace(config.model, vocabulary=pieces))
-        sizes[name] = [(p.numel(), p.numel() * (1 if p.dim() > 1 else 4) + 4 * len(p)) for p in encoder.parameters()]
-    assert sum(stored for _, stored in sizes["small-en.yaml"]) < 7.7e6
-    assert sum(count for count, _ in sizes["large.yaml"]) == pytest.approx(58e6, rel=0.01)
 
 
 def test_an_override_wins_and_numbers_may_be_written_as_1e_3(tmp_path):

@@ -1,3 +1,4 @@
+import itertools
 import json
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from asr.tokenizer import CtcTokenizer
 from asr.training.batching import BucketedBatches
 from asr.training.config import DataConfig, TokenizerConfig, TrainConfig
 from asr.training.data import BatchReader, Recordings
-from asr.training.selection import positions_needed, select, target_text
+from asr.training.selection import is_held_out, positions_needed, select, target_text
 from asr.training.setup import open_manifests, prepare_tokenizer, tokenizer_notes
 from tests.training.words import RATE, WORDS, write_corpus
 
@@ -104,6 +105,16 @@ def test_manifests_come_as_often_as_their_weights_say(corpus, tokenizer):
     counts = np.bincount(np.concatenate(plan.epoch(0)), minlength=24)
     assert counts[:12].tolist() == [2] * 12
     assert counts[12:].sum() == 6
+
+
+@given(st.integers(2, 60), st.floats(0.02, 0.5))
+def test_what_is_held_out_is_an_even_share_and_not_trained_on(count, share):
+    data = DataConfig(train=("a.jsonl",), held_out=share)
+    held = [i for i in range(count) if is_held_out(i, data)]
+    assert len(held) == int(count * share)
+    gaps = [after - before for before, after in itertools.pairwise(held)]
+    assert max(gaps, default=0) - min(gaps, default=0) <= 1
+    assert is_held_out(0, DataConfig(held_out=share, dev=("dev.jsonl",))) is None
 
 
 def test_nothing_left_is_an_error_with_the_reasons(corpus, tokenizer):

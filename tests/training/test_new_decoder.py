@@ -79,6 +79,20 @@ def test_the_cross_attention_of_a_start_learns_alone_where_it_alone_has_a_rate(s
     assert not torch.equal(exported["blocks.0.cross.proj.weight"], before["blocks.0.cross.proj.weight"])
 
 
+def test_an_adapted_model_is_measured_before_and_after_on_what_it_was_not_trained_on(started, capsys):
+    folder, settings = started
+    held = [*settings, "data.dev=[]", "data.held_out=0.25", "schedule.dev_first=true", "optimiser.start_share=0.5"]
+    trainer = train(folder, [*held, "schedule.steps=2"], "adapted")
+    shown = capsys.readouterr().err
+    assert "step 0: dev WER" in shown
+    assert "step 2: dev WER" in shown
+    before = SpeechModel.load(folder / "model").encoder.state_dict()
+    after = SpeechModel.load(folder / "adapted" / "model").encoder.state_dict()
+    for name, learnt in trainer.average.tensors.items():
+        name = name.removeprefix("encoder.")
+        torch.testing.assert_close(after[name], (before[name] + learnt) / 2, atol=1e-3, rtol=1e-3)
+
+
 def test_rates_of_decoders():
     assert rate_scale("decoder.blocks.0.cross.proj.weight", OptimiserConfig(cross_rate=0.2), layers=2) == 0.2
     assert rate_scale("decoder.blocks.0.cross.proj.weight", OptimiserConfig(decoder_rate=0.3), layers=2) == 0.3
