@@ -125,7 +125,7 @@ _FORMS: list[tuple[re.Pattern[str], Callable[..., str]]] = [
         (r"(\d\d?):([0-5]\d)", _time),
         (r"(\d+)(?:st|nd|rd|th)", lambda found: ordinal(int(found[1]))),
         (r"(1\d|20)?([2-9])0s", _decade),
-        (r"(1[1-9]|20)(\d\d)", _year),
+        (r"(1[3-9]|20)(\d\d)", _year),
         (r"0\d+|(?!\d+000$)\d{7,}|\d+(?:-\d+)+", lambda found: _digits(found[0])),
         (rf"({_AMOUNT})", lambda found: _amount(found[1])),
         (rf"({_AMOUNT})-(\D+)", lambda found: f"{_amount(found[1])}-{found[2]}"),
