@@ -15,6 +15,7 @@ from typing import Any
 from asr.errors import AsrError, ConfigError
 from asr.writing.tokens import Token, join
 
+Words = tuple[int, int]  # [first, last) of an utterance
 ARROW = "=>"
 LONGEST = 20_000  # letters of an utterance; a replacement that would make it longer is left out
 REACH = 8  # words that one may be about while the utterance is open; finals are replaced in as a whole
@@ -78,9 +79,8 @@ def replace_in(tokens: Sequence[Token], replacements: Sequence[Replacement]) -> 
             if start == end:
                 continue
             written = replacement.expanded(found)
-            owned = [owner for owner in owners[start:end] if owner is not None]
             parts += [text[at:start], written]
-            kept += [*owners[at:start], *[_around(owned)] * len(written)]
+            kept += [*owners[at:start], *[_owner(owners, start, end)] * len(written)]
             at = end
         replaced = "".join([*parts, text[at:]])
         if at and len(replaced) <= max(LONGEST, len(text)):
@@ -88,26 +88,29 @@ def replace_in(tokens: Sequence[Token], replacements: Sequence[Replacement]) -> 
     return _words(text, owners)
 
 
-def _owners(text: str, tokens: Sequence[Token]) -> list[tuple[int, int] | None]:
+def _owners(text: str, tokens: Sequence[Token]) -> list[Words | None]:
     """For each letter the words `[first, last)` that it stands for; None: it is a space between them."""
-    owners: list[tuple[int, int] | None] = []
+    owners: list[Words | None] = []
     for token in tokens:
         at = text.index(token.text, len(owners))
         owners += [None] * (at - len(owners)) + [(token.first, token.last)] * len(token.text)
     return owners
 
 
-def _around(owned: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
-    return (owned[0][0], max(last for _, last in owned)) if owned else None
+def _owner(owners: Sequence[Words | None], start: int, end: int) -> Words | None:
+    """What letters `[start, end)` stand for together; where they are spaces, what the letter beside them does."""
+    owned = [owner for owner in owners[start:end] if owner is not None]
+    if owned:
+        return owned[0][0], max(last for _, last in owned)
+    return next((owner for owner in (*reversed(owners[:start]), *owners[end:]) if owner is not None), None)
 
 
-def _words(text: str, owners: Sequence[tuple[int, int] | None]) -> list[Token]:
+def _words(text: str, owners: Sequence[Words | None]) -> list[Token]:
     tokens: list[Token] = []
     for found in re.finditer(r"\n*[^\s]+\n*|\n+", text):
-        owned = [owner for owner in owners[found.start() : found.end()] if owner is not None]
-        if owned:
-            first, last = _around(owned)
-            tokens.append(Token(found[0], first, last))
+        owner = _owner(owners, *found.span())
+        if owner is not None:
+            tokens.append(Token(found[0], *owner))
     return tokens
 
 

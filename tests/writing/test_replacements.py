@@ -27,6 +27,8 @@ def write(text: str, *replacements: str) -> str:
         ("say hello comma Anna", r" comma => ,", "say hello, Anna"),
         ("a b", r"x* => y", "a b"),
         ("C plus plus", r"c plus plus => C++", "C++"),
+        ("a b", r"\s => \nx\n", "a\nx\nb"),
+        ("um a", r"um => ", "a"),
         ("path", r"path => a\\b", "a\\b"),
     ],
 )
@@ -36,6 +38,10 @@ def test_what_is_written_instead(said, replacement, expected):
 
 def test_they_are_made_one_after_the_other():
     assert write("one", "one => two", "two => three") == "three"
+
+
+def test_spaces_that_nothing_is_left_around_can_be_replaced():
+    assert write("um so um uh went um", r"\bum|uh\b => ", r"\s => -\n", "so => ") == "-\n-\n-\n-\nwent-\n"
 
 
 def test_what_is_written_for_several_words_lasts_as_long_as_they_do():

@@ -28,7 +28,9 @@ WRITINGS = st.builds(
     numbers=st.sampled_from(["as-heard", "digits", "words"]),
     plain=st.booleans(),
     spoken_punctuation=st.booleans(),
-    replacements=st.sampled_from([(), [r"cooper netties => Kubernetes", r"(\w+) world => \1\n\1 x", r"\bthe => "]]),
+    replacements=st.sampled_from(
+        [(), [r"cooper netties => Kubernetes", r"(\w+) world => \1\n\1 x", r"\bthe => ", r"\s => \nx\n"]]
+    ),
 )
 
 
