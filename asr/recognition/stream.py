@@ -151,7 +151,7 @@ class Stream:
     def _read(self) -> list[Event]:
         """The events of utterances that have not been read yet."""
         unread, self._unread = self._unread, []
-        read = zip(unread, read_utterances(self.model, unread, self.options.second_pass, self._hotwords), strict=True)
+        read = zip(unread, read_utterances(self.model, unread, self.options, self._hotwords), strict=True)
         events = (event for one, words in read for event in self._segmenter.clock.events(one.segment, words))
         return rewrite(self.options.writing, events)
 

@@ -41,7 +41,7 @@ def decode_together(
     hotwords = hotwords_of(model, options.second_pass, options.hotwords)
     utterances = [utterance for _, utterance in found]
     words = read_utterances(
-        model, utterances, options.second_pass, hotwords, lambda index, seconds: heard(found[index][0], seconds)
+        model, utterances, options, hotwords, lambda index, seconds: heard(found[index][0], seconds)
     )
     for (number, utterance), read in zip(found, words, strict=True):
         clock = Clock(model.position_seconds, len(recordings[number]) / model.config.features.sample_rate)
