@@ -12,6 +12,7 @@ from asr.errors import ConfigError
 from asr.nn.speech_model import SpeechModel
 from asr.recognition.endpoint import EndpointRules
 from asr.search.hotwords import Hotword, as_hotword
+from asr.writing.rewriting import Writing
 
 Partials = Literal["off", "auto", "decoder", "ctc"]
 
@@ -35,6 +36,7 @@ class StreamOptions:
         beams: texts that are followed at a time where the decoder's best one has a doubtful piece; 1 = never more.
         hotwords: words and phrases that are likelier than others, in partials and finals of the attention decoder;
             a string is one as `parse_hotword` reads it.
+        writing: numbers, capitals and marks in what is said.
 
     Raises:
         ConfigError: one of them has an impossible value.
@@ -48,6 +50,7 @@ class StreamOptions:
     vad: bool = False
     beams: int = 4
     hotwords: Iterable[Hotword | str] = ()
+    writing: Writing = field(default_factory=Writing)
 
     def __post_init__(self) -> None:
         for name in ("chunk_ms", "look_ahead_ms"):
@@ -65,6 +68,8 @@ class StreamOptions:
             raise ConfigError(f"endpoint: must be EndpointRules, or None, not {self.endpoint!r}")
         if isinstance(self.hotwords, str) or not isinstance(self.hotwords, Iterable):
             raise ConfigError(f"hotwords: must be a list of them, not {self.hotwords!r}")
+        if not isinstance(self.writing, Writing):
+            raise ConfigError(f"writing: must be Writing, not {self.writing!r}")
         object.__setattr__(self, "hotwords", tuple(map(as_hotword, self.hotwords)))
 
     @property

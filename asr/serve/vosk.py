@@ -10,6 +10,7 @@ from asr.serve.limits import BadMessage
 from asr.serve.service import Service
 from asr.serve.session import Segment, Session
 from asr.serve.sockets import Talk, exchange, hotwords, number, parse
+from asr.writing.tokens import join
 
 RATE = 8000  # hertz, where the client does not say
 LONGEST_NOTE = 10_000  # characters of a message that is no sound
@@ -77,7 +78,7 @@ class _Client:
         return json.dumps({"partial": self._partial}, ensure_ascii=False)
 
     def _result(self, finals: list[Segment]) -> str:
-        text = " ".join(final.text for final in finals)
+        text = join(final.text for final in finals)
         words = [
             {"conf": round(word.confidence, 6), "start": round(word.start, 3), "end": round(word.end, 3)}
             | {"word": word.text}
