@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from asr.recognition.stream import Stream
     from asr.recognition.transcript import Transcript
     from asr.search.hotwords import Hotword
+    from asr.writing.rewriting import Writing
 
 _HOMES = {  # what each module gives; loaded when it is first asked for, so that `import asr` costs nothing
     "asr.errors": ("AsrError",),
@@ -22,6 +23,7 @@ _HOMES = {  # what each module gives; loaded when it is first asked for, so that
     "asr.recognition.stream": ("Stream",),
     "asr.recognition.transcript": ("Transcript",),
     "asr.search.hotwords": ("Hotword",),
+    "asr.writing.rewriting": ("Writing",),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
@@ -39,6 +41,7 @@ __all__ = [
     "StreamOptions",
     "Transcript",
     "Word",
+    "Writing",
     "__version__",
 ]
 

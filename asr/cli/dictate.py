@@ -15,6 +15,7 @@ from asr.cli.options import (
     LIVE,
     MODEL,
     SPEED,
+    AsNumbers,
     ChunkMs,
     Device,
     HotwordFile,
@@ -23,17 +24,22 @@ from asr.cli.options import (
     LongestS,
     LookAheadMs,
     Model,
+    Numbers,
     Partials,
     PauseMs,
+    Plain,
     Precision,
     Products,
+    ReplacementFile,
     SecondPass,
+    SpokenPunctuation,
     Switch,
     Threads,
     UnheardMs,
     Vad,
     load_recognizer,
     read_hotwords,
+    read_writing,
 )
 from asr.cli.tell import tell
 from asr.errors import AsrError
@@ -104,6 +110,10 @@ def dictate(
     vad: Vad = LIVE.vad,
     hotword: HotwordTexts = None,
     hotwords: HotwordFile = None,
+    numbers: AsNumbers = Numbers.as_heard,
+    plain: Plain = False,
+    spoken_punctuation: SpokenPunctuation = False,
+    replacements: ReplacementFile = None,
     device: Device = DEVICE,
     threads: Threads = None,
     precision: Products = Precision.auto,
@@ -134,6 +144,7 @@ def dictate(
         if orders[0] not in (Order.begin, Order.toggle):
             raise AsrError("no dictation runs: asr dictate starts one")
     words = read_hotwords(hotword, hotwords)
+    writing = read_writing(numbers, plain, spoken_punctuation, replacements)
     writer = _open_writer(typing, command)
     with Signals() as signals, ExitStack() as resources:
         from asr.audio.microphone import Microphone
@@ -166,6 +177,7 @@ def dictate(
             endpoint=EndpointRules(pause_ms / 1000, unheard_ms / 1000, longest_s),
             vad=vad,
             hotwords=words,
+            writing=writing,
         )
         if wait:
             tell("waiting for asr dictate --begin or --toggle")

@@ -21,6 +21,7 @@ SHORTEST_NAME = 6  # columns; a device name that must be cut shorter is left out
 REFRESH = 0.08  # s between two drawings of the meter at least
 LAG_SHOWN = 0.5  # s from which on the lag is worth showing
 WARNED = 5.0  # s of sound that a warning stands at least, so that it can be read
+DOUBTED = 0.5  # confidence below which a word is rather wrong than right, and is shown so
 BEHIND = 1.0  # s of lag up to which recognition keeps up
 
 
@@ -71,6 +72,18 @@ def render(screen: Screen, console: Console, width: int, height: int) -> list[Te
         row.rstrip()
     status = [] if screen.meter is None else [status_line(screen, width)]
     return (rows + status)[-height:]
+
+
+def doubted(final: Final) -> Text:
+    """A final whose words of little confidence stand out."""
+    text, at = Text(final.text), 0
+    for word in final.words:
+        start = final.text.find(word.text, at)
+        if start >= 0:
+            at = start + len(word.text)
+            if word.confidence < DOUBTED:
+                text.stylize("yellow", start, at)
+    return text
 
 
 def status_line(screen: Screen, width: int) -> Text:
@@ -132,7 +145,7 @@ class LiveDisplay:
         partial = isinstance(event, Partial)
         changes = {"text": event.text if partial else "", "stable": event.stable if partial else "", "hint": ""}
         if isinstance(event, Final):
-            self._settle(Text(event.text), **changes)
+            self._settle(doubted(event), **changes)
         else:
             self._change(**changes)
 

@@ -19,6 +19,7 @@ from asr.cli.options import (
     MODEL,
     SOUND,
     SPEED,
+    AsNumbers,
     ChunkMs,
     Device,
     HotwordFile,
@@ -26,13 +27,17 @@ from asr.cli.options import (
     LongestS,
     LookAheadMs,
     Model,
+    Numbers,
     Partials,
     PauseMs,
+    Plain,
     Precision,
     Products,
     Rate,
     Raw,
+    ReplacementFile,
     SecondPass,
+    SpokenPunctuation,
     Switch,
     Threads,
     Track,
@@ -41,6 +46,7 @@ from asr.cli.options import (
     load_recognizer,
     raw_format,
     read_hotwords,
+    read_writing,
     refuse_overwriting,
 )
 from asr.cli.tell import tell
@@ -109,6 +115,10 @@ def live(
     vad: Vad = LIVE.vad,
     hotword: HotwordTexts = None,
     hotwords: HotwordFile = None,
+    numbers: AsNumbers = Numbers.as_heard,
+    plain: Plain = False,
+    spoken_punctuation: SpokenPunctuation = False,
+    replacements: ReplacementFile = None,
     input: Annotated[
         str | None,
         typer.Option(
@@ -168,6 +178,7 @@ def live(
         raise typer.BadParameter("--save-audio keeps the sound of one --input-device, not of several")
     refuse_overwriting(output, [] if input is None else [input])
     words = read_hotwords(hotword, hotwords)
+    writing = read_writing(numbers, plain, spoken_punctuation, replacements)
     with Signals() as signals, ExitStack() as resources:
         view = resources.enter_context(_open_view(format))
         from asr.audio.microphone import Microphone
@@ -204,6 +215,7 @@ def live(
             endpoint=EndpointRules(pause_ms / 1000, unheard_ms / 1000, longest_s),
             vad=vad,
             hotwords=words,
+            writing=writing,
         )
         for opened in sources:
             resources.enter_context(opened)

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from asr.cli.tell import tell
-from asr.errors import AsrError, AudioError
+from asr.errors import AsrError, AudioError, ConfigError
 
 if TYPE_CHECKING:
     from asr.audio.raw import RawFormat
     from asr.recognition.recognizer import Recognizer
     from asr.search.hotwords import Hotword
+    from asr.writing.rewriting import Writing
 
 
 class Switch(str, Enum):
@@ -47,6 +48,12 @@ class Stage(str, Enum):
     final = "final"
     ctc = "ctc"
     partial = "partial"
+
+
+class Numbers(str, Enum):
+    as_heard = "as-heard"
+    digits = "digits"
+    words = "words"
 
 
 # Groups of options in the help of a command, under what it always shows
@@ -195,6 +202,32 @@ HotwordFile = Annotated[
         rich_help_panel=WORDS,
     ),
 ]
+AsNumbers = Annotated[
+    Numbers,
+    typer.Option(
+        "--numbers",
+        help="digits: 25, $2.50, May 3rd, 5:30. words: twenty-five. as-heard: as the model writes them.",
+        rich_help_panel=WORDS,
+    ),
+]
+Plain = Annotated[bool, typer.Option("--plain", help="Lower case, no punctuation.", rich_help_panel=WORDS)]
+SpokenPunctuation = Annotated[
+    bool,
+    typer.Option(
+        "--spoken-punctuation",
+        help="comma, full stop, question mark, new line, open quote, ... are marks, unless they are talked about.",
+        rich_help_panel=WORDS,
+    ),
+]
+ReplacementFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--replacements",
+        metavar="FILE",
+        help="What is written instead, a line each: PATTERN => TEXT, a regular expression in any case.",
+        rich_help_panel=WORDS,
+    ),
+]
 Track = Annotated[
     int | None,
     typer.Option(
@@ -235,14 +268,7 @@ def read_hotwords(words: Sequence[str] | None, path: Path | None) -> tuple[Hotwo
         return ()
     from asr.search.hotwords import SAFE, SAFE_LIST, parse_hotword
 
-    lines = list(words or ())
-    if path is not None:
-        try:
-            text = path.read_text("utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-            raise AsrError(f"--hotwords {path}: {reason}") from error
-        lines += [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    lines = [*(words or ()), *(line for _, line in ([] if path is None else _lines("--hotwords", path)))]
     found = tuple(map(parse_hotword, lines))
     if len(found) > SAFE_LIST:
         tell(f"{len(found)} hotwords: with more than {SAFE_LIST} other words may come out wrong")
@@ -250,6 +276,35 @@ def read_hotwords(words: Sequence[str] | None, path: Path | None) -> tuple[Hotwo
         if word.weight > SAFE:
             tell(f"hotword {word.text}: above weight {SAFE:g} other words may come out wrong")
     return found
+
+
+def read_writing(numbers: Numbers, plain: bool, spoken_punctuation: bool, path: Path | None) -> Writing:
+    """What `--numbers`, `--plain`, `--spoken-punctuation` and `--replacements` say together.
+
+    Raises:
+        AsrError: the list cannot be read, or a line of it is no replacement.
+    """
+    from asr.writing.replacements import parse_replacement
+    from asr.writing.rewriting import Writing
+
+    replacements = []
+    for number, line in [] if path is None else _lines("--replacements", path):
+        try:
+            replacements.append(parse_replacement(line))
+        except ConfigError as error:
+            raise ConfigError(f"--replacements {path}, line {number}: {error}") from error
+    return Writing(numbers.value, plain, spoken_punctuation, replacements)
+
+
+def _lines(option: str, path: Path) -> list[tuple[int, str]]:
+    """The lines of a list and their numbers, without those that are empty or begin with #."""
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise AsrError(f"{option} {path}: {reason}") from error
+    lines = enumerate(text.splitlines(), start=1)
+    return [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 
 def complete_formats(incomplete: str) -> list[str]:

@@ -13,20 +13,29 @@ from asr.cli.options import (
     LIVE,
     MODEL,
     SPEED,
+    AsNumbers,
     ChunkMs,
     Device,
+    HotwordFile,
+    HotwordTexts,
     LongestS,
     LookAheadMs,
     Model,
+    Numbers,
     Partials,
     PauseMs,
+    Plain,
     Precision,
     Products,
+    ReplacementFile,
     SecondPass,
+    SpokenPunctuation,
     Switch,
     UnheardMs,
     Vad,
     load_recognizer,
+    read_hotwords,
+    read_writing,
 )
 from asr.cli.tell import tell
 from asr.errors import AsrError
@@ -118,6 +127,12 @@ def serve(
     unheard_ms: UnheardMs = LIVE.unheard_ms,
     longest_s: LongestS = LIVE.longest_s,
     vad: Vad = LIVE.vad,
+    hotword: HotwordTexts = None,
+    hotwords: HotwordFile = None,
+    numbers: AsNumbers = Numbers.as_heard,
+    plain: Plain = False,
+    spoken_punctuation: SpokenPunctuation = False,
+    replacements: ReplacementFile = None,
     device: Device = DEVICE,
     threads: Annotated[
         int | None,
@@ -152,6 +167,7 @@ def serve(
     from asr.serve.limits import Limits
     from asr.serve.server import Place, Server
 
+    writing = read_writing(numbers, plain, spoken_punctuation, replacements)
     count = threads or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1))
     options = StreamOptions(
         chunk_ms=chunk_ms,
@@ -160,6 +176,8 @@ def serve(
         partials=partials.value,
         endpoint=EndpointRules(pause_ms / 1000, unheard_ms / 1000, longest_s),
         vad=vad,
+        hotwords=read_hotwords(hotword, hotwords),
+        writing=writing,
     )
     limits = Limits(streams=streams or 0, uploads=uploads, upload_bytes=upload_mb << 20, idle=idle_s)
     place = Place(host, port, wyoming_port, token or None, tuple(origin or ()), certfile, keyfile)

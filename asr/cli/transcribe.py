@@ -15,6 +15,7 @@ from asr.cli.options import (
     MODEL,
     SOUND,
     TRANSCRIBE,
+    AsNumbers,
     ChunkMs,
     Device,
     Engine,
@@ -23,12 +24,16 @@ from asr.cli.options import (
     LongestS,
     LookAheadMs,
     Model,
+    Numbers,
     PauseMs,
+    Plain,
     Precision,
     Products,
     Rate,
     Raw,
+    ReplacementFile,
     SecondPass,
+    SpokenPunctuation,
     Switch,
     Threads,
     Track,
@@ -40,6 +45,7 @@ from asr.cli.options import (
     parse_formats,
     raw_format,
     read_hotwords,
+    read_writing,
     refuse_overwriting,
 )
 from asr.errors import AsrError
@@ -145,6 +151,10 @@ def transcribe(
     vad: Vad = TRANSCRIBE.vad,
     hotword: HotwordTexts = None,
     hotwords: HotwordFile = None,
+    numbers: AsNumbers = Numbers.as_heard,
+    plain: Plain = False,
+    spoken_punctuation: SpokenPunctuation = False,
+    replacements: ReplacementFile = None,
     channels: Annotated[
         str,
         typer.Option(
@@ -176,6 +186,7 @@ def transcribe(
     headless = raw_format(raw, rate, count)
     _check_usage(files, listed, formats, output, output_dir, beside, resume or overwrite, timestamps)
     words = read_hotwords(hotword, hotwords)
+    writing = read_writing(numbers, plain, spoken_punctuation, replacements)
     from asr.jobs.inputs import find_inputs
 
     inputs = find_inputs(files or [], listed)
@@ -194,7 +205,9 @@ def transcribe(
 
     rules = EndpointRules(pause=pause_ms / 1000, unheard=unheard_ms / 1000, longest=longest_s)
     second = second_pass is Switch.on
-    options = StreamOptions(chunk_ms, look_ahead_ms, second_pass=second, endpoint=rules, vad=vad, hotwords=words)
+    options = StreamOptions(
+        chunk_ms, look_ahead_ms, second_pass=second, endpoint=rules, vad=vad, hotwords=words, writing=writing
+    )
     settings = Settings(model, device, threads, options, separate, precision=precision.value, track=track, raw=headless)
     jobs = 1 if piped else jobs
     if to_files:

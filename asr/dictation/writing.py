@@ -14,6 +14,7 @@ from asr.dictation.clipboard import Contents, find_selections
 from asr.dictation.desktop import Keyboard, find_keyboard
 from asr.errors import DesktopError
 from asr.events import Endpoint, Event, Final, Partial
+from asr.writing.tokens import join
 
 PASTED = 0.5  # s after which a program has taken what it was told to paste
 
@@ -77,7 +78,7 @@ class Piping:
 
 
 class Dictated:
-    """A view of a session: finals, and partials where asked, are written with a space between utterances.
+    """A view of a session: finals, and partials where asked, are written joined as by `asr.writing.tokens.join`.
 
     While it is entered, it writes in a thread of its own, so that recognition does not wait for the desktop; of several
     partials that wait, the newest is written. On leaving, everything has been.
@@ -93,7 +94,7 @@ class Dictated:
         self._writer, self._partials, self.tell = writer, partials, tell
         self._events: SimpleQueue[Event | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, daemon=True)
-        self._gap = ""  # before the next utterance
+        self._before = ""  # the last letters of what is written of earlier utterances
         self._open = ""  # what is written of the open utterance
         self._place: bytes | None = None  # where that is
         self._cancelled = False
@@ -120,9 +121,10 @@ class Dictated:
         while (event := self._events.get()) is not None:
             if self._cancelled or (isinstance(event, Partial) and not (self._partials and self._events.empty())):
                 continue
-            self._correct("" if isinstance(event, Endpoint) else self._gap + event.text)
+            text = "" if isinstance(event, Endpoint) else join([self._before, event.text])[len(self._before) :]
+            self._correct(text)
             if isinstance(event, Final):
-                self._open, self._gap = "", " "
+                self._open, self._before = "", (self._before + text)[-2:]
         self._correct("")
 
     def _correct(self, text: str) -> None:

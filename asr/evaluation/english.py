@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from asr.evaluation.numbers import decade, write_figures
 from asr.text import plain_letters
+from asr.writing.numbers import decade, write_figures
 
 _FILLERS = {"uh", "um", "hmm", "hm", "mm", "mmm", "mhm"}
 # Abbreviations and variants of one word, each as it is spoken or as it is spelled in America.

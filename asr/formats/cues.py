@@ -92,11 +92,11 @@ def _fits(text: str) -> bool:
 
 
 def _tokens(words: Sequence[Word], width: int) -> list[tuple[Word, bool]]:
-    """Words, cut where one is wider than a line, each with whether it is the utterance's last."""
+    """Words, cut where one is wider than a line, each with whether it is the utterance's last; none for line breaks."""
     pieces: list[Word] = []
     for word in words:
-        parts = chop_cells(" ".join(word.text.split()), width) or [""]
-        step = (word.end - word.start) / len(parts)
+        parts = chop_cells(" ".join(word.text.split()), width)
+        step = (word.end - word.start) / max(1, len(parts))
         for i, part in enumerate(parts):
             start = word.start + i * step
             pieces.append(Word(part, start, start + step, word.confidence))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TextIO
 
-from asr.events import Event, Final
+from asr.events import Event, Final, Word
 from asr.formats.writers import Writer, channel_prefix, one_line
 
 
@@ -25,7 +25,7 @@ class CtmWriter(Writer):
     def event(self, event: Event, channel: int | None = None) -> None:
         if not isinstance(event, Final):
             return
-        for word in event.words:
+        for word in filter(_is_said, event.words):
             times = f"{word.start:.3f} {max(0.0, word.end - word.start):.3f}"
             line = f"{self.name} {channel or 1} {times} {one_line(word.text, '_')} {word.confidence:.3f}"
             if self.several or channel is not None:
@@ -38,6 +38,11 @@ class CtmWriter(Writer):
         for *_, line in sorted(self.held, key=lambda row: row[:3]):
             print(line, file=self.out)
         self.out.flush()
+
+
+def _is_said(word: Word) -> bool:
+    """Whether it is more than a line break that was dictated."""
+    return not word.text.isspace()
 
 
 class TsvWriter(Writer):

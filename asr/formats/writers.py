@@ -9,6 +9,7 @@ from typing import TextIO
 
 from asr.events import Event, Final, as_dict
 from asr.text import printable
+from asr.writing.tokens import join
 
 
 class Writer(ABC):
@@ -30,7 +31,7 @@ class Writer(ABC):
 
 
 class TextWriter(Writer):
-    """A line for each final; with several inputs, each under a heading.
+    """A line for each final, more where it has line breaks; with several inputs, each under a heading.
 
     With `timestamps`, a line begins with its start and end as Whisper's tools print them: `[00:01.2 --> 00:04.8] Yes.`
     """
@@ -46,7 +47,8 @@ class TextWriter(Writer):
     def event(self, event: Event, channel: int | None = None) -> None:
         if isinstance(event, Final):
             times = f"[{_clock(event.start)} --> {_clock(event.end)}] " if self.timestamps else ""
-            print(times + channel_prefix(channel) + one_line(event.text), file=self.out, flush=True)
+            lines = event.text.removeprefix("\n").removesuffix("\n").split("\n")
+            print(times + channel_prefix(channel) + "\n".join(map(one_line, lines)), file=self.out, flush=True)
 
 
 class JsonLinesWriter(Writer):
@@ -123,4 +125,4 @@ def _with_channel(values: dict, channel: int | None) -> dict:
 
 
 def _joined(utterances: Iterable[dict]) -> str:
-    return " ".join(utterance["text"] for utterance in utterances)
+    return join(utterance["text"] for utterance in utterances)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor, nn
@@ -153,6 +153,16 @@ class KeyValueCache:
         self.keys[:, layer, :, new] = k
         self.values[:, layer, :, new] = v
         return self.keys[:, layer, :, seen], self.values[:, layer, :, seen]
+
+    def select(self, rows: Sequence[int]) -> KeyValueCache:
+        """A copy with these rows, in this order, of which each may come several times."""
+        at, used = torch.tensor(rows, device=self.positions.device), slice(0, self.end)
+        keys, values = (x.new_empty(len(rows), *x.shape[1:]) for x in (self.keys, self.values))
+        positions = torch.full_like(self.positions[:1], -1).repeat(len(rows), 1)
+        for new, old in ((keys, self.keys), (values, self.values)):
+            new[:, :, :, used] = old[:, :, :, used].index_select(0, at)
+        positions[:, used] = self.positions[at, used]
+        return replace(self, keys=keys, values=values, positions=positions)
 
     def truncate(self, length: int) -> None:
         """Forgets all but the first `length` positions that were stored, in a cache that sees all."""

@@ -14,7 +14,6 @@ from asr.nn.int8 import Int8Linear, activation_steps, replace_linear
 from asr.nn.masks import causal_mask, padding_mask
 from asr.nn.positions import Rotary
 from asr.nn.sizes import bounded, check_rotary
-from asr.nn.states import select_rows
 from asr.nn.transformer import Block
 
 
@@ -95,8 +94,7 @@ class DecoderState:
             memory = [(k[stay], v[stay]) for k, v in memory]
             mask = None if mask is None else mask[stay]
             lengths = None if lengths is None else [lengths[one] for one in stay]
-        cache = select_rows(self.cache, rows)
-        return replace(self, cache=cache, memory=memory, memory_mask=mask, memory_lengths=lengths)
+        return replace(self, cache=self.cache.select(rows), memory=memory, memory_mask=mask, memory_lengths=lengths)
 
     def truncate(self, length: int) -> None:
         """Takes back all pieces from `length` on."""

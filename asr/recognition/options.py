@@ -12,6 +12,7 @@ from asr.errors import ConfigError
 from asr.nn.speech_model import SpeechModel
 from asr.recognition.endpoint import EndpointRules
 from asr.search.hotwords import Hotword, as_hotword
+from asr.writing.rewriting import Writing
 
 Partials = Literal["off", "auto", "decoder", "ctc"]
 
@@ -32,8 +33,10 @@ class StreamOptions:
             machine turns out too slow, then CTC.
         endpoint: when utterances end; None: the whole stream is one utterance.
         vad: a gate tells speech from noise: noise neither keeps utterances open nor becomes words.
+        beams: texts that are followed at a time where the decoder's best one has a doubtful piece; 1 = never more.
         hotwords: words and phrases that are likelier than others, in partials and finals of the attention decoder;
             a string is one as `parse_hotword` reads it.
+        writing: numbers, capitals and marks in what is said.
 
     Raises:
         ConfigError: one of them has an impossible value.
@@ -45,7 +48,9 @@ class StreamOptions:
     partials: Partials = "off"
     endpoint: EndpointRules | None = field(default_factory=EndpointRules)
     vad: bool = False
+    beams: int = 4
     hotwords: Iterable[Hotword | str] = ()
+    writing: Writing = field(default_factory=Writing)
 
     def __post_init__(self) -> None:
         for name in ("chunk_ms", "look_ahead_ms"):
@@ -55,12 +60,16 @@ class StreamOptions:
         for name in ("second_pass", "vad"):
             if not isinstance(getattr(self, name), bool):
                 raise ConfigError(f"{name}: must be True or False, not {getattr(self, name)!r}")
+        if not isinstance(self.beams, int) or isinstance(self.beams, bool) or not 1 <= self.beams <= MOST_BEAMS:
+            raise ConfigError(f"beams: must be a whole number from 1 to {MOST_BEAMS}, not {self.beams!r}")
         if self.partials not in get_args(Partials):
             raise ConfigError(f"partials: must be one of {', '.join(get_args(Partials))}, not {self.partials!r}")
         if not isinstance(self.endpoint, EndpointRules | None):
             raise ConfigError(f"endpoint: must be EndpointRules, or None, not {self.endpoint!r}")
         if isinstance(self.hotwords, str) or not isinstance(self.hotwords, Iterable):
             raise ConfigError(f"hotwords: must be a list of them, not {self.hotwords!r}")
+        if not isinstance(self.writing, Writing):
+            raise ConfigError(f"writing: must be Writing, not {self.writing!r}")
         object.__setattr__(self, "hotwords", tuple(map(as_hotword, self.hotwords)))
 
     @property
@@ -79,5 +88,6 @@ def check_options(options: Any) -> None:
         raise ConfigError(f"options: must be StreamOptions, not {options!r}")
 
 
+MOST_BEAMS = 16
 RECORDED = StreamOptions(chunk_ms=640)  # for recordings: nobody waits for their words
 READ_TOGETHER = 8  # utterances of a recording

@@ -16,18 +16,23 @@ from torch.nn.utils.rnn import pad_sequence
 
 from asr.nn.encoder import SUBSAMPLING
 from asr.nn.speech_model import SpeechModel
+from asr.recognition.options import RECORDED, StreamOptions
 from asr.recognition.parts import readable_parts
 from asr.recognition.segments import ReadWord, Utterance
 from asr.search.alignment import Span, align_words, widen
+from asr.search.beam import attention_beam, choose
+from asr.search.confidence import word_confidence
 from asr.search.ctc import ctc_greedy, speech_posterior
 from asr.search.greedy import attention_greedy
 from asr.search.hotwords import Hotwords
 from asr.search.hypothesis import Hypothesis
 from asr.search.repeats import settle_repeats
+from asr.search.rules import NoEarlyEnd, Rule
 from asr.search.witness import hears_speech, hears_word, recognises
 from asr.text import letter_count
 
 MOST_ROWS = 16
+DOUBTFUL = math.log(0.5)  # log-probability of a piece below which others are tried, too
 MOST_POSITIONS = 600  # of a batch of several: products are no faster with more, and what lies between them is slower
 ENCODING = 0.6  # share of the work that is done when an utterance is encoded
 LEAST_FILLED = 0.75  # length of the shortest utterance that is encoded in a batch over the longest
@@ -48,7 +53,7 @@ class _Encoded:
 def read_utterances(
     model: SpeechModel,
     utterances: Sequence[Utterance],
-    second_pass: bool = True,
+    options: StreamOptions = RECORDED,
     hotwords: Hotwords | None = None,
     heard: Callable[[int, float], None] = lambda utterance, seconds: None,
 ) -> list[list[ReadWord]]:
@@ -56,9 +61,9 @@ def read_utterances(
 
     `heard` is told on the way which utterance has been worked on, and how many seconds of it.
 
-    By greedy CTC where the model has no attention decoder; without `second_pass`, by that of the first pass.
+    By greedy CTC where the model has no attention decoder; without `options.second_pass`, by that of the first pass.
     """
-    if not second_pass:
+    if not options.second_pass:
         return [_read_ctc(model, one, one.log_probs) for one in utterances]
     parts = [(index, part) for index, one in enumerate(utterances) for part in readable_parts(model, one)]
     words: list[list[ReadWord]] = [[] for _ in utterances]
@@ -67,7 +72,7 @@ def read_utterances(
         index, part = parts[number]
         heard(index, share * part.positions * model.position_seconds)
 
-    read_parts = _read_parts(model, [part for _, part in parts], hotwords, done)
+    read_parts = _read_parts(model, [part for _, part in parts], options.beams, hotwords, done)
     for (index, part), read in zip(parts, read_parts, strict=True):
         offset = part.segment.start - utterances[index].segment.start
         words[index] += [word.moved(offset) for word in read]
@@ -77,6 +82,7 @@ def read_utterances(
 def _read_parts(
     model: SpeechModel,
     utterances: Sequence[Utterance],
+    beams: int,
     hotwords: Hotwords | None,
     done: Callable[[int, float], None],
 ) -> list[list[ReadWord]]:
@@ -84,7 +90,8 @@ def _read_parts(
     encoded: list[_Encoded] = []
 
     def decode(some: Sequence[_Encoded]) -> None:
-        _decode(model, some, words, hotwords)
+        for one, hypothesis in zip(some, _decode(model, some, beams, hotwords), strict=True):
+            words[one.index] = hypothesis
         for one in some:
             done(one.index, 1 - ENCODING)
 
@@ -153,25 +160,38 @@ def _encode(model: SpeechModel, utterances: Sequence[Utterance], batch: Sequence
 
 
 def _decode(
-    model: SpeechModel, encoded: Sequence[_Encoded], words: list[list[ReadWord]], hotwords: Hotwords | None
-) -> None:
-    """Puts the words of encoded utterances in their places."""
+    model: SpeechModel, encoded: Sequence[_Encoded], beams: int, hotwords: Hotwords | None
+) -> list[list[ReadWord]]:
+    """The words of encoded utterances: the decoder's best piece after each other, and more than one text where it is
+    in doubt.
+    """
     if model.decoder is None:
-        for one in encoded:
-            words[one.index] = _read_ctc(model, one.utterance, one.log_probs)
-        return
-    hypotheses = attention_greedy(
-        model.decoder,
-        model.decoder_pieces,
-        pad_sequence([one.memory for one in encoded], batch_first=True),
-        torch.tensor([len(one.memory) for one in encoded], device=model.device),
-        [len(one.memory) * model.position_seconds for one in encoded],
-        [letter_count(one.ctc_text) for one in encoded],
-        encoded[0].utterance.draft if len(encoded) == 1 else (),
-        () if hotwords is None else [[hotwords.rule(hotwords.heard_in(one.log_probs))] for one in encoded],
-    )
-    for one, hypothesis in zip(encoded, hypotheses, strict=True):
-        words[one.index] = _witnessed(model, hypothesis, one)
+        return [_read_ctc(model, one.utterance, one.log_probs) for one in encoded]
+    table, end = model.decoder_pieces, model.decoder.config.end
+    seconds = [len(one.memory) * model.position_seconds for one in encoded]
+    rules: list[list[Rule]] = [[NoEarlyEnd(end, letter_count(one.ctc_text))] for one in encoded]
+    if hotwords is not None:
+        for own, one in zip(rules, encoded, strict=True):
+            own.append(hotwords.rule(hotwords.heard_in(one.log_probs)))
+    memory, lengths = _padded(encoded)
+    draft = encoded[0].utterance.draft if len(encoded) == 1 else ()
+    hypotheses = attention_greedy(model.decoder, table, memory, lengths, seconds, rules, draft)
+    doubtful = [i for i, text in enumerate(hypotheses) if beams > 1 and min(text.scores, default=0.0) < DOUBTFUL]
+    for some in (doubtful[i : i + MOST_ROWS // 2] for i in range(0, len(doubtful), MOST_ROWS // 2)):
+        memory, lengths = _padded([encoded[i] for i in some])
+        found = attention_beam(
+            model.decoder, table, memory, lengths, [seconds[i] for i in some], beams, [rules[i] for i in some]
+        )
+        for i, paths in zip(some, found, strict=True):
+            hypotheses[i] = choose(paths, table, encoded[i].log_probs, model.tokenizer)
+    return [_witnessed(model, hypothesis, one) for hypothesis, one in zip(hypotheses, encoded, strict=True)]
+
+
+def _padded(encoded: Sequence[_Encoded]) -> tuple[Tensor, Tensor | None]:
+    """The memories of utterances `(batch, positions, d_model)`, and how many positions each has; None = all."""
+    sizes = [len(one.memory) for one in encoded]
+    memory = pad_sequence([one.memory for one in encoded], batch_first=True)
+    return memory, torch.tensor(sizes, device=memory.device) if min(sizes) < max(sizes) else None
 
 
 def _witnessed(model: SpeechModel, hypothesis: Hypothesis, encoded: _Encoded) -> list[ReadWord]:
@@ -189,7 +209,7 @@ def _witnessed(model: SpeechModel, hypothesis: Hypothesis, encoded: _Encoded) ->
     if not recognises(posterior, [span.score for span in spans]):
         return []
     return [
-        ReadWord(text, wide, math.exp(sum(hypothesis.scores[i] for i in pieces) / len(pieces)))
+        ReadWord(text, wide, word_confidence([hypothesis.scores[i] for i in pieces], span.score))
         for (text, pieces), span, wide in zip(words, spans, _widened(model, encoded.utterance, spans), strict=True)
         if hears_word(posterior, span.start, span.end, encoded.utterance.speech)
     ]

@@ -20,6 +20,7 @@ from asr.recognition.second_pass import read_utterances
 from asr.recognition.segmenter import Segmenter, hotwords_of
 from asr.recognition.segments import Utterance
 from asr.search.hotwords import Hotword
+from asr.writing.rewriting import Rewriter, rewrite
 
 TOO_SLOW = "too slow for partials by the attention decoder: they are greedy CTC until there is room again"
 ROOM_AGAIN = "room again: partials are by the attention decoder from the next utterance on"
@@ -50,6 +51,7 @@ class Stream:
         self._together = together
         self._unread: list[Utterance] = []
         self._segmenter = Segmenter(model, options, gate)
+        self._rewriter = Rewriter(options.writing)
         self.listen_for(options.hotwords)
         self._warn, self._pace = warn, Pace() if options.partials == "auto" else None
         self._resampler: StreamResampler | None = None
@@ -138,8 +140,9 @@ class Stream:
         events: list[Event] = []
         for one in found:
             if isinstance(one, Partial):
-                events.append(one)
+                events += self._rewriter.partial(one)
                 continue
+            self._rewriter.begin()
             self._unread.append(one)
             if len(self._unread) >= self._together:
                 events += self._read()
@@ -148,8 +151,9 @@ class Stream:
     def _read(self) -> list[Event]:
         """The events of utterances that have not been read yet."""
         unread, self._unread = self._unread, []
-        read = zip(unread, read_utterances(self.model, unread, self.options.second_pass, self._hotwords), strict=True)
-        return [event for one, words in read for event in self._segmenter.clock.events(one.segment, words)]
+        read = zip(unread, read_utterances(self.model, unread, self.options, self._hotwords), strict=True)
+        events = (event for one, words in read for event in self._segmenter.clock.events(one.segment, words))
+        return rewrite(self.options.writing, events)
 
     def _adapt(self, pace: Pace, sound: float, took: float) -> None:
         """Takes partials from where the machine has the time to."""

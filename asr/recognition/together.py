@@ -17,6 +17,7 @@ from asr.recognition.second_pass import read_utterances
 from asr.recognition.segmenter import Segmenter, hotwords_of
 from asr.recognition.segments import Clock, Utterance
 from asr.recognition.stream import Stream
+from asr.writing.rewriting import rewrite
 
 
 @torch.inference_mode()
@@ -40,11 +41,11 @@ def decode_together(
     hotwords = hotwords_of(model, options.second_pass, options.hotwords)
     utterances = [utterance for _, utterance in found]
     words = read_utterances(
-        model, utterances, options.second_pass, hotwords, lambda index, seconds: heard(found[index][0], seconds)
+        model, utterances, options, hotwords, lambda index, seconds: heard(found[index][0], seconds)
     )
     for (number, utterance), read in zip(found, words, strict=True):
         clock = Clock(model.position_seconds, len(recordings[number]) / model.config.features.sample_rate)
-        events[number] += clock.events(utterance.segment, read)
+        events[number] += rewrite(options.writing, clock.events(utterance.segment, read))
     return events
 
 

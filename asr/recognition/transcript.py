@@ -14,6 +14,7 @@ from asr.audio.samples import Intake, Samples, check_rate, is_number
 from asr.errors import AudioError
 from asr.events import Event, Final, Word
 from asr.recognition.stream import Stream
+from asr.writing.tokens import join
 
 LONG_SECONDS = 60.0  # a recording beyond this is decoded alone, as a stream
 TOGETHER = 16  # recordings in a batch
@@ -47,7 +48,7 @@ class Transcript:
     @property
     def text(self) -> str:
         """All words."""
-        return " ".join(utterance.text for utterance in self.utterances)
+        return join(utterance.text for utterance in self.utterances)
 
     @property
     def words(self) -> tuple[Word, ...]:

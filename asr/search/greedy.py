@@ -9,7 +9,7 @@ from torch import Tensor
 
 from asr.nn.decoder import AttentionDecoder
 from asr.search.hypothesis import Hypothesis
-from asr.search.rules import Longest, NoEarlyEnd, Rule, longest_text
+from asr.search.rules import Rule, bounded, longest_text
 from asr.search.steps import DraftedSteps, RowSteps, Steps
 from asr.tokenizer import PieceTable
 
@@ -54,9 +54,8 @@ def attention_greedy(
     memory: Tensor,
     lengths: Tensor | None,
     seconds: Sequence[float],
-    letters: Sequence[float] | None = None,
+    rules: Sequence[Sequence[Rule]] = (),
     draft: Sequence[int] = (),
-    more: Sequence[Sequence[Rule]] = (),
 ) -> list[Hypothesis]:
     """What the decoder writes of whole utterances.
 
@@ -66,20 +65,13 @@ def attention_greedy(
         memory: `(batch, positions, d_model)`, padded.
         lengths: `(batch,)` positions of each row; None: all.
         seconds: length of each utterance; bounds its number of pieces.
-        letters: how many greedy CTC hears in each: a text may not end before half of them are written. None: it may
-            end when it will.
+        rules: further ones of each.
         draft: pieces of an earlier hypothesis of a single utterance, which make it faster and change nothing.
-        more: further rules of each.
     """
     texts = [Hypothesis() for _ in seconds]
-    rules: list[list[Rule]] = [[Longest(length)] for length in seconds]
-    for row, heard in enumerate(letters or ()):
-        rules[row].append(NoEarlyEnd(decoder.config.end, heard))
-    for own, further in zip(rules, more, strict=bool(more)):
-        own += further
     padded = lengths is not None and bool((lengths < memory.shape[1]).any())
     most = max(map(longest_text, seconds), default=0) + 1
     state = decoder.start(memory, lengths if padded else None, max_pieces=most)
     steps = DraftedSteps(decoder, state, draft=draft) if len(texts) == 1 else RowSteps(decoder, state)
-    write(steps, table, decoder.config.end, texts, rules)
+    write(steps, table, decoder.config.end, texts, bounded(seconds, rules))
     return texts

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from asr.search.alignment import align_words
+from asr.search.ctc import log_likelihoods
 from asr.search.hypothesis import Hypothesis
 from asr.text import comparable, letter_count
 from asr.tokenizer import CtcTokenizer, PieceTable
@@ -74,7 +73,7 @@ def settle_repeats(
         once = align_words(_with(spoken, run, 1), log_probs, tokenizer)[run.start : run.start + run.size]
         if sum(span.score for span in once) > KNOWN * run.size:
             texts = [_with(spoken, run, count) for count in range(1, run.count + MORE + 1)]
-            likely = _log_likelihoods(texts, log_probs, tokenizer)
+            likely = log_likelihoods(texts, log_probs, tokenizer)
             changes = [number - run.count for number in range(1, len(texts) + 1)]
             believed = [
                 value - (ONE_MORE * change if change > 0 else -FEWER * change)
@@ -97,12 +96,3 @@ def _with(words: list, run: Run, count: int) -> list:
         return words
     kept = words[: first + run.size * (min(count, run.count) - 1)]
     return kept + last * max(0, count - run.count) + words[end + run.rest :]
-
-
-def _log_likelihoods(texts: Sequence[Sequence[str]], log_probs: Tensor, tokenizer: CtcTokenizer) -> list[float]:
-    """CTC's log-likelihood of each text; of one that does not fit into the positions, minus infinity."""
-    targets = [torch.tensor([piece for word in text for piece in tokenizer.spell(word)]) for text in texts]
-    lengths = torch.tensor([len(target) for target in targets])
-    over = log_probs.float().cpu()[:, None].expand(-1, len(texts), -1)
-    sizes = torch.full_like(lengths, len(log_probs))
-    return (-F.ctc_loss(over, torch.cat(targets).long(), sizes, lengths, reduction="none")).tolist()

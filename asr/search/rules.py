@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from torch import Tensor
@@ -45,6 +45,11 @@ class Longest(Rule):
 def longest_text(seconds: float) -> int:
     """The most pieces that are written of so much sound."""
     return int(PIECES_PER_SECOND * seconds) + 2
+
+
+def bounded(seconds: Sequence[float], rules: Sequence[Sequence[Rule]] = ()) -> list[list[Rule]]:
+    """The rules of texts of so many seconds of sound each: `Longest`, and further ones."""
+    return [[Longest(length), *own] for length, own in zip(seconds, rules or [()] * len(seconds), strict=True)]
 
 
 class NoEarlyEnd(Rule):

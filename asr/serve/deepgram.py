@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from asr.events import Word
+from asr.search.hotwords import Hotword
 from asr.serve.codings import RATE, Container, Samples
 from asr.serve.limits import BadMessage, Silent
 from asr.serve.service import Service
 from asr.serve.session import Flushed, Segment, Session
-from asr.serve.sockets import Talk, exchange, number, parse
+from asr.serve.sockets import Talk, exchange, hotwords, number, parse
 
 _CODINGS = {"linear16": "s16le", "linear32": "s32le", "mulaw": "mulaw", "alaw": "alaw"}
 _CONTAINERS = {"flac", "ogg-opus"}  # encodings that say themselves what they are
@@ -38,6 +39,7 @@ class Wishes:
     pause: float | None
     starts: bool
     ends: bool
+    hotwords: tuple[Hotword, ...]
 
     @classmethod
     def of(cls, talk: Talk) -> Wishes:
@@ -60,6 +62,7 @@ class Wishes:
             pause if isinstance(pause, float) else None,
             query.get("vad_events") == "true",
             interim and "utterance_end_ms" in query,
+            tuple(word for name in ("keyterm", "keywords") for word in hotwords(query.getlist(name), name)),
         )
 
 
@@ -77,6 +80,7 @@ async def talk_deepgram(talk: Talk, service: Service) -> None:
     """Until the client says `CloseStream`."""
     wishes = Wishes.of(talk)
     async with service.session(wishes.pause, partials=wishes.interim or wishes.starts) as session:
+        session.listen_for(wishes.hotwords)
         client = _Client(talk, session, wishes, service.model)
         sound = _Container(session, service.limits.queued_bytes) if wishes.coding is None else _Plain(session, wishes)
         try:

@@ -24,6 +24,7 @@ from asr.recognition.options import RECORDED
 from asr.serve.limits import BadMessage, Limits, Refusal, Silent, TooLarge
 from asr.serve.service import Service
 from asr.serve.sockets import denial
+from asr.writing.tokens import join
 
 FORMATS = ("json", "text", "srt", "verbose_json", "vtt", "diarized_json")
 STEP = 1.0  # s of a recording that are decoded at a time, so that live streams get their turn
@@ -72,8 +73,8 @@ class Files:
             async with self._service.upload(), aclosing(self._decode(sound)) as decoded:
                 async for final, seconds in decoded:  # noqa: B007 (the last is the length)
                     if final is not None:
-                        delta = f" {final.text}" if text else final.text
-                        text += delta
+                        joined = join([text, final.text])
+                        delta, text = joined[len(text) :], joined
                         yield _sse({"type": "transcript.text.delta", "delta": delta})
                         if wishes["format"] == "diarized_json":
                             yield _sse(_spoken(final, number))
@@ -87,7 +88,8 @@ class Files:
 
     async def _decode(self, sound: io.BytesIO) -> AsyncIterator[tuple[Final | None, float]]:
         """Finals, and the seconds that have been decoded; with each step, also if it has no final."""
-        engine, options = self._service.engine, replace(RECORDED, vad=self._service.options.vad)
+        engine, own = self._service.engine, self._service.options
+        options = replace(RECORDED, vad=own.vad, hotwords=own.hotwords)
         rate = engine.recognizer.sample_rate
         file = await asyncio.to_thread(AudioFile, sound, rate)
         with file:
@@ -158,7 +160,7 @@ def _wishes(form: FormData) -> dict[str, Any]:
 
 
 def _answer(finals: list[Final], seconds: float, wishes: dict[str, Any]) -> Response:
-    text, format = " ".join(final.text for final in finals), wishes["format"]
+    text, format = join(final.text for final in finals), wishes["format"]
     if format == "text":
         return PlainTextResponse(f"{text}\n" if text else "")
     if format in ("srt", "vtt"):

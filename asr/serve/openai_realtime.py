@@ -11,7 +11,7 @@ from asr.serve.codings import Samples
 from asr.serve.limits import BadMessage
 from asr.serve.service import Service
 from asr.serve.session import Flushed, Segment, Session
-from asr.serve.sockets import Talk, exchange, number, parse
+from asr.serve.sockets import Talk, exchange, hotwords, number, parse
 
 _CODINGS = {"audio/pcm": "s16le", "audio/pcmu": "mulaw", "audio/pcma": "alaw"}
 _OLD_CODINGS = {"pcm16": "audio/pcm", "g711_ulaw": "audio/pcmu", "g711_alaw": "audio/pcma"}
@@ -110,6 +110,9 @@ class _Client:
             pause = turns.get("silence_duration_ms")
             if pause is not None:
                 self._session.set_pause(number(pause, LEAST_PAUSE, MOST_PAUSE, "silence_duration_ms") / 1000)
+        transcription = audio["transcription"]
+        if isinstance(transcription, dict) and "keywords" in transcription:
+            self._session.listen_for(hotwords(transcription["keywords"], "keywords"))
         if form != self._audio["format"]:
             self._samples = Samples(_CODINGS[form["type"]])
         self._audio, self._rate = audio, rate

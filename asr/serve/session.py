@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from asr.audio.samples import check_rate
 from asr.events import Endpoint, Event, Final, Partial, Word, on_clock
 from asr.recognition.options import StreamOptions
+from asr.search.hotwords import Hotword
 from asr.serve.engine import Engine
 from asr.serve.limits import Limits, Overload
 
@@ -84,6 +85,7 @@ class Session:
         self, engine: Engine, limits: Limits, options: StreamOptions, number: int = 0, at: float = 0.0
     ) -> None:
         self._engine, self._limits, self._options = engine, limits, options
+        self._servers = options.hotwords
         self.waiting, self.seconds = 0.0, at
         self._number, self._offset, self._shown = number, at, False
         self._final: Final | None = None
@@ -120,6 +122,10 @@ class Session:
         """The silence that ends an utterance, from the next flush on, or from the start if there was no sound yet."""
         if self._options.endpoint is not None:
             self._options = replace(self._options, endpoint=replace(self._options.endpoint, pause=seconds))
+
+    def listen_for(self, words: Sequence[Hotword]) -> None:
+        """Further hotwords beside the server's, from the next flush on, or from the start if there was no sound yet."""
+        self._options = replace(self._options, hotwords=(*self._servers, *words))
 
     def flush(self) -> None:
         """Makes a final of what is being said; `Flushed` follows it."""

@@ -13,12 +13,14 @@ import anyio
 from starlette.responses import JSONResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from asr.errors import AsrError
+from asr.errors import AsrError, ConfigError
+from asr.search.hotwords import SAFE, Hotword
 from asr.serve.limits import BadMessage, Limits, Refusal, Silent
 from asr.serve.service import Service
 
 LOG = logging.getLogger("asr.serve")
 LONGEST_REASON = 123  # bytes of a close frame's text (RFC 6455, section 5.5)
+MOST_WISHED, LONGEST_WISH = 100, 100  # hotwords of a client, and letters of one
 GOING_AWAY = 1012  # close code: the server restarts
 
 
@@ -30,7 +32,7 @@ class Talk:
     """One connection.
 
     Attributes:
-        query: the parameters of its address; of those that come twice, the last.
+        query: the parameters of its address; of those that come twice, the last, and all by `getlist`.
     """
 
     def __init__(self, socket: WebSocket, limits: Limits) -> None:
@@ -105,6 +107,27 @@ def number(value: object, least: float, most: float, name: str) -> float:
         found = float("nan")
     if not least <= found <= most:
         raise BadMessage(f"{name} is {str(value)[:40]!r}: give a number from {least:g} to {most:g}")
+    return found
+
+
+def hotwords(values: object, name: str) -> list[Hotword]:
+    """Words and phrases that a client expects: strings, each alone or, as Deepgram writes it, with `:WEIGHT`.
+
+    Raises:
+        BadMessage: they are none, or too many.
+    """
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise BadMessage(f"{name}: give a list of words or phrases")
+    if len(values) > MOST_WISHED or any(len(value) > LONGEST_WISH for value in values):
+        raise BadMessage(f"{name}: give at most {MOST_WISHED}, of at most {LONGEST_WISH} letters")
+    found = []
+    for value in values:
+        text, colon, weight = value.rpartition(":")
+        factor = number(weight, 0, SAFE, f"the weight of {name}") if colon else 1.0
+        try:
+            found.append(Hotword(" ".join((text if colon else value).split()), weight=factor))
+        except ConfigError as error:
+            raise BadMessage(str(error)) from None
     return found
 
 

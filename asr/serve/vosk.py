@@ -9,7 +9,8 @@ from asr.serve.codings import Samples
 from asr.serve.limits import BadMessage
 from asr.serve.service import Service
 from asr.serve.session import Segment, Session
-from asr.serve.sockets import Talk, exchange, number, parse
+from asr.serve.sockets import Talk, exchange, hotwords, number, parse
+from asr.writing.tokens import join
 
 RATE = 8000  # hertz, where the client does not say
 LONGEST_NOTE = 10_000  # characters of a message that is no sound
@@ -58,6 +59,8 @@ class _Client:
     def _configure(self, config: dict[str, Any]) -> None:
         if "sample_rate" in config:
             self._rate = number(config["sample_rate"], 1000, 768_000, "sample_rate")
+        if "phrase_list" in config:
+            self._session.listen_for(hotwords(config["phrase_list"], "phrase_list"))
         self._words = bool(config.get("words", self._words))
         if "max_alternatives" in config:
             self._alternatives = number(config["max_alternatives"], 0, 1000, "max_alternatives") > 0
@@ -75,7 +78,7 @@ class _Client:
         return json.dumps({"partial": self._partial}, ensure_ascii=False)
 
     def _result(self, finals: list[Segment]) -> str:
-        text = " ".join(final.text for final in finals)
+        text = join(final.text for final in finals)
         words = [
             {"conf": round(word.confidence, 6), "start": round(word.start, 3), "end": round(word.end, 3)}
             | {"word": word.text}

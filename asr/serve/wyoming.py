@@ -16,6 +16,7 @@ from asr.serve.limits import BadMessage, Refusal, Silent
 from asr.serve.service import Service
 from asr.serve.session import Segment, Session
 from asr.serve.sockets import LOG, Gone, number, parse
+from asr.writing.tokens import join
 
 LONGEST_LINE = 1 << 16  # bytes
 LONGEST_PART = 1 << 20  # bytes of an event's data, or of its payload
@@ -134,7 +135,7 @@ class _Client:
 
     async def _transcript(self, session: Session) -> None:
         said = [segment.text async for segment in session if isinstance(segment, Segment) and segment.final]
-        text = " ".join(filter(None, said))
+        text = join(said)
         await self._wire.send("transcript-start", {"language": "en"})
         await self._wire.send("transcript-chunk", {"text": text})
         await self._wire.send("transcript", {"text": text, "language": "en"})

@@ -1,9 +1,9 @@
-"""Averages the encoders of two models of one line of training, which often reads better than either.
+"""Averages two models of one line of training, which often read better than either.
 
     python scripts/recipes/average_models.py runs/further/model en runs/averaged --share 0.6
 
 writes a model of 0.6 of the first one's weights and 0.4 of the second's (Wortsman et al. 2022, "Robust fine-tuning of
-zero-shot models"). Tokenizers and attention decoder are the first one's.
+zero-shot models"). Tokenizers are the first one's, and so is an attention decoder that has not been trained.
 """
 
 from __future__ import annotations
@@ -12,8 +12,20 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
+import torch
+from torch import nn
+
 from asr.errors import AsrError
 from asr.nn.speech_model import DECODER, SpeechModel, model_folder
+
+
+def average(ours: nn.Module, theirs: nn.Module, share: float) -> bool:
+    """Gives the first module weights between both; whether they differed."""
+    one, other = ours.state_dict(), theirs.state_dict()
+    if all(torch.equal(one[name], other[name]) for name in one):
+        return False
+    ours.load_state_dict({name: share * one[name] + (1 - share) * other[name] for name in one})
+    return True
 
 
 def main() -> None:
@@ -30,13 +42,14 @@ def main() -> None:
         raise SystemExit(f"average_models: {error}") from error
     if first.config.encoder != second.config.encoder:
         raise SystemExit("average_models: these encoders are not of the same sizes")
-    ours, theirs = first.encoder.state_dict(), second.encoder.state_dict()
-    first.encoder.load_state_dict(
-        {name: args.share * ours[name].float() + (1 - args.share) * theirs[name].float() for name in ours}
-    )
+    average(first.encoder, second.encoder, args.share)
+    kept = None if first.decoder is None else model_folder(args.first) / DECODER
+    if first.config.decoder is not None and first.config.decoder == second.config.decoder:
+        learnt = average(first.decoder, second.decoder, args.share)
+        kept = None if learnt else kept
     if args.about is not None:
         first.config = replace(first.config, about=args.about)
-    first.save(args.out, half=True, decoder=None if first.decoder is None else model_folder(args.first) / DECODER)
+    first.save(args.out, half=True, int8_decoder=True, decoder=kept)
 
 
 if __name__ == "__main__":

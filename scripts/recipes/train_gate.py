@@ -32,6 +32,8 @@ from asr.training.sounds import RATE, Sound, load_corpora, load_noises, speech_p
 CORPORA = {  # how many recordings of each; alike ones need not be many
     "librispeech-clean": 400,
     "librispeech-speakers": 249,
+    "librispeech-train": 500,
+    "common-voice": 1200,
     "speechocean762": 1000,
     "picovoice-commands": 300,
     "beneath-a-steel-sky": 500,
@@ -41,6 +43,7 @@ CORPORA = {  # how many recordings of each; alike ones need not be many
     "alphanumeric": 96,
     "spoken-digits": 300,
     "arctic-fraser": 60,
+    "kathleen": 60,
     "ljspeech": 60,
     "asterisk": 100,
     "gcompris-words": 150,

@@ -8,10 +8,10 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from asr.cli.display import BEHIND, REFRESH, WARNED, LiveDisplay, Screen, clock, render, status_line
+from asr.cli.display import BEHIND, REFRESH, WARNED, LiveDisplay, Screen, clock, doubted, render, status_line
 from asr.cli.meter import QUIET_AFTER, TELL_CLIPPED, Meter
 from asr.cli.region import Region
-from asr.events import Endpoint, Final, Partial
+from asr.events import Endpoint, Final, Partial, Word
 from tests.terminal import Terminal
 
 WIDTHS = (20, 40, 120)
@@ -176,6 +176,13 @@ def test_a_final_takes_the_place_of_the_partial_and_stays():
     shown = show()
     assert "\x1b[2m mor" in shown.written
     assert shown.lines == ["cannot write notes.txt: No space left on device", "Good morning."]
+
+
+def test_words_of_little_confidence_stand_out():
+    words = [Word(text, 0.0, 1.0, sure) for text, sure in (("the", 0.9), ("he", 0.3), ("heard.", 0.8))]
+    text = doubted(Final("the he heard.", 0.0, 1.0, tuple(words)))
+    assert text.plain == "the he heard."
+    assert [(span.start, span.end) for span in text.spans] == [(4, 6)]
 
 
 def test_without_colour_there_is_none():

@@ -218,3 +218,19 @@ def test_names_with_control_characters_do_not_reach_the_terminal(tmp_path):
         said = done.stdout + done.stderr
         assert done.returncode in (0, 1, 2)
         assert all(character.isprintable() or character == "\n" for character in said), said
+
+
+@pytest.mark.parametrize("line", ["( => x", "no arrow", r"(a) => \2", r"(?<=a)b => x"])
+def test_a_bad_replacement_is_told_in_one_line_with_its_number(tmp_path, line):
+    (tmp_path / "list.txt").write_text(f"# names\n\na => b\n{line}\n")
+    done = asr("transcribe", SAMPLE, "--replacements", tmp_path / "list.txt")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert f"{tmp_path}/list.txt, line 4: replacement" in done.stderr
+
+
+def test_words_are_written_as_wanted(tmp_path):
+    (tmp_path / "list.txt").write_text(r"\btrains? => tram" "\n")
+    done = asr("transcribe", SAMPLE, "--plain", "--numbers", "words", "--replacements", tmp_path / "list.txt")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1] == "the tram are running on time and the weather is fine"

@@ -57,6 +57,41 @@ def dictate(writer, *events, partials: bool = False) -> list[str]:
     return told
 
 
+class Page:
+    """A place where words go, without a desktop."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def write(self, text: str) -> None:
+        self.text += text
+
+    def erase(self, count: int) -> None:
+        self.text = self.text[:-count]
+
+    def focus(self) -> None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (["One.", "Two."], "One. Two."),
+        (
+            ["Dear Anna", ",", "\n", "how are you?", "\n\nBye", "(", "now", ").", "Yes"],
+            "Dear Anna,\nhow are you?\n\nBye (now). Yes",
+        ),
+    ],
+)
+def test_utterances_are_joined_as_their_marks_want_it(said, expected):
+    page = Page()
+    events = [
+        event for text in said for event in (Partial(text[:-1], "", 0, 1), Final(text, 0, 1), Endpoint(1, "pause"))
+    ]
+    assert dictate(page, *events, partials=True) == []
+    assert page.text == expected
+
+
 @pytest.mark.parametrize("how", WRITERS)
 def test_letters_of_every_script_arrive(editor, how):
     assert dictate(WRITERS[how](), Final(LETTERS, 0, 1), Endpoint(1, "pause"), Final("Then more.", 1, 2)) == []

@@ -122,7 +122,7 @@ def test_ctm_is_in_the_order_that_sclite_wants():
     assert [line.split()[1] for line in single.splitlines()] == ["1"] * len(TALK[0].words) + ["2"]
 
 
-@pytest.mark.parametrize("name", ["txt", "ctm", "tsv", "jsonl"])
+@pytest.mark.parametrize("name", ["ctm", "tsv", "jsonl"])
 def test_a_line_break_in_a_text_makes_no_line(name):
     broken = Final("two\nwords\u2028here", 0.0, 1.0, (Word("two\nwords", 0.0, 0.5, 1.0), Word("here", 0.5, 1.0, 1.0)))
     plain = Final("two words here", 0.0, 1.0, (Word("two_words", 0.0, 0.5, 1.0), Word("here", 0.5, 1.0, 1.0)))
@@ -130,6 +130,18 @@ def test_a_line_break_in_a_text_makes_no_line(name):
     assert len(lines) == len(expected)
     if name != "jsonl":
         assert lines == expected
+
+
+def test_in_texts_a_line_break_makes_a_line_and_none_at_the_ends():
+    finals = [Final(text, 0.0, 1.0) for text in ("Dear\u2028Anna,\nhello.\n", "\nBye.\n\n", "Yes.")]
+    assert render("txt", "a.wav", [(final, None) for final in finals], 1.0) == "Dear Anna,\nhello.\nBye.\n\nYes.\n"
+
+
+@pytest.mark.parametrize("name", ["ctm", "srt", "vtt"])
+def test_a_line_break_that_was_said_alone_is_no_word(name):
+    words = Word("Yes.\n", 0.0, 0.5, 1.0), Word("No.", 0.5, 1.0, 1.0)
+    said, alone = Final("Yes.\nNo.", 0.0, 1.0, words), Final("\n", 2.0, 3.0, (Word("\n", 2.0, 3.0, 1.0),))
+    assert render(name, "a.wav", [(said, None), (alone, None)], 4.0) == render(name, "a.wav", [(said, None)], 4.0)
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8"])

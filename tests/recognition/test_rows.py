@@ -14,6 +14,7 @@ from asr.nn.decoder import AttentionDecoder
 from asr.recognition.recognizer import Recognizer, StreamOptions
 from asr.recognition.together import decode_long, decode_together
 from asr.search.greedy import attention_greedy
+from asr.search.rules import NoEarlyEnd
 from asr.tokenizer import PieceTable
 from tests.recordings import RATE, SAMPLE, check_equal, speech_like
 from tests.small import DECODER, randomise, small_model, small_reader
@@ -65,9 +66,10 @@ def test_greedy_rows_are_greedy_alone(sizes, seed):
     seconds = [0.1 * size for size in sizes]
     letters = [4 * (i % 3) for i in range(len(sizes))]
     padded = torch.nn.utils.rnn.pad_sequence([m[0] for m in memories], batch_first=True)
-    rows = attention_greedy(decoder, table, padded, torch.tensor(sizes), seconds, letters)
-    for row, memory, length, heard in zip(rows, memories, seconds, letters, strict=True):
-        (single,) = attention_greedy(decoder, table, memory, None, [length], [heard])
+    rules = [[NoEarlyEnd(decoder.config.end, heard)] for heard in letters]
+    rows = attention_greedy(decoder, table, padded, torch.tensor(sizes), seconds, rules)
+    for row, memory, length, rule in zip(rows, memories, seconds, rules, strict=True):
+        (single,) = attention_greedy(decoder, table, memory, None, [length], [rule])
         assert row.pieces == single.pieces
         assert row.scores == pytest.approx(single.scores, abs=1e-3)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from asr.nn.speech_model import SpeechModel
-from tests.small import small_model
+from tests.small import small_reader
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "recipes" / "average_models.py"
 
@@ -18,7 +18,7 @@ def average(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 def test_weights_lie_where_the_share_says(tmp_path):
     for seed in (1, 2):
-        small_model(seed).save(tmp_path / str(seed))
+        small_reader(seed).save(tmp_path / str(seed))
     done = average(tmp_path / "1", tmp_path / "2", tmp_path / "out", "--share", "0.75", "--about", "both")
     assert done.returncode == 0, done.stderr
     one, two, out = (SpeechModel.load(tmp_path / name) for name in ("1", "2", "out"))
@@ -26,6 +26,9 @@ def test_weights_lie_where_the_share_says(tmp_path):
     for name, weight in out.encoder.state_dict().items():
         expected = 0.75 * one.encoder.state_dict()[name] + 0.25 * two.encoder.state_dict()[name]
         torch.testing.assert_close(weight, expected, atol=2e-3, rtol=2e-3)
+    for name, weight in out.decoder.state_dict().items():
+        expected = 0.75 * one.decoder.state_dict()[name] + 0.25 * two.decoder.state_dict()[name]
+        torch.testing.assert_close(weight, expected, atol=2e-2, rtol=2e-2)
 
 
 def test_a_model_that_is_not_there_is_told_in_one_line(tmp_path):

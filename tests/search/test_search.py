@@ -11,6 +11,7 @@ from asr.nn.decoder import AttentionDecoder
 from asr.search.alignment import Span, align_words, widen
 from asr.search.ctc import ctc_greedy
 from asr.search.greedy import attention_greedy
+from asr.search.rules import NoEarlyEnd
 from asr.search.witness import hears_speech, hears_word, recognises, writes
 from asr.text import letter_count
 from asr.tokenizer import CtcTokenizer, PieceTable
@@ -49,7 +50,8 @@ def decoder_that_wants_to_end() -> AttentionDecoder:
 def test_the_end_waits_until_half_of_what_ctc_hears_is_written():
     decoder, memory = decoder_that_wants_to_end(), torch.randn(1, 20, 32)
     assert attention_greedy(decoder, TABLE, memory, None, [10.0])[0].pieces == []
-    (hypothesis,) = attention_greedy(decoder, TABLE, memory, None, [10.0], [letter_count("abcdefghij")])
+    rule = NoEarlyEnd(decoder.config.end, letter_count("abcdefghij"))
+    (hypothesis,) = attention_greedy(decoder, TABLE, memory, None, [10.0], [[rule]])
     assert hypothesis.pieces == [5, 5, 5]  # two letters each: six of ten
     assert len(hypothesis.scores) == 3
     assert all(score < 0 for score in hypothesis.scores)
@@ -57,7 +59,8 @@ def test_the_end_waits_until_half_of_what_ctc_hears_is_written():
 
 def test_pieces_are_bounded_by_the_length_of_the_utterance():
     decoder, memory = decoder_that_wants_to_end(), torch.randn(1, 20, 32)
-    assert len(attention_greedy(decoder, TABLE, memory, None, [2.0], [1000])[0].pieces) == 15  # 6.5 a second, and 2
+    (hypothesis,) = attention_greedy(decoder, TABLE, memory, None, [2.0], [[NoEarlyEnd(decoder.config.end, 1000)]])
+    assert len(hypothesis.pieces) == 15  # 6.5 a second, and 2
 
 
 def test_no_words_where_ctc_hears_blanks_alone():
