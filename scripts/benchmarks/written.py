@@ -1,6 +1,6 @@
 """How well numbers and spoken punctuation are written, by the texts of manifests; no sound is read.
 
-    python scripts/benchmarks/written.py [--show] CORPUS/SPLIT.jsonl [...]
+    python scripts/benchmarks/written.py --show runs/sample/train.jsonl
 
 Ordinary speech: the words of each `text`, and of what is `written`, are given as if they had been heard, with
 `--spoken-punctuation`; every word that is taken as a command is one too many. Spoken punctuation: what is `written` is
