@@ -199,7 +199,9 @@ def test_figures_are_measured_as_printed(clone):
     """Those that take minutes at most and want nothing from elsewhere."""
     first, *others = blocks(READMES[2])
     kept = [
-        b for b in others if re.match(r"asr (evaluate|bench)|python scripts/benchmarks/(make_mixed|bench_batch)", b)
+        b
+        for b in others
+        if re.match(r"asr (evaluate|bench)|python scripts/benchmarks/(make_mixed|bench_batch|written)", b)
     ]
     assert len(kept) >= 4
     paste(first + "".join(kept), clone)
