@@ -1,7 +1,6 @@
 """Streaming speech recognition: a causal-masked transformer that writes while you speak."""
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -49,6 +48,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
+        from importlib.metadata import version
+
         return version("asr")
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from asr.cli.listening import quiet_libraries, signals_stop, summarise
+from asr.cli.listening import Signals, quiet_libraries, summarise
 from asr.cli.options import (
     DEVICE,
     LIVE,
@@ -146,7 +146,7 @@ def dictate(
     words = read_hotwords(hotword, hotwords)
     writing = read_writing(numbers, plain, spoken_punctuation, replacements)
     writer = _open_writer(typing, command)
-    with ExitStack() as resources:
+    with Signals() as signals, ExitStack() as resources:
         from asr.audio.microphone import Microphone
         from asr.dictation.announcing import announcer
         from asr.dictation.dictation import Dictation
@@ -165,7 +165,6 @@ def dictate(
         resources.enter_context(Control(dictation.obey))
         resources.enter_context(quiet_libraries())
         Microphone(input_device)  # if there is none, that is told before the model is loaded
-        resources.enter_context(signals_stop(dictation))
         from asr.recognition.endpoint import EndpointRules
         from asr.recognition.options import StreamOptions
 
@@ -182,6 +181,7 @@ def dictate(
         )
         if wait:
             tell("waiting for asr dictate --begin or --toggle")
+        signals.finish(dictation)
         dictation.run()
 
 

@@ -104,10 +104,11 @@ def evaluate(
     total, normalised = report.total, report.normalised
     damaged = f", {len(report.warnings)} damaged or misstated" if report.warnings else ""
     print(
-        f"WER {total.wer:.2f} %  CER {total.cer:.2f} %  normalised WER {normalised.wer:.2f} %  "
+        f"WER {total.wer:.2f} %  CER {total.cer:.2f} %  normalised WER {normalised.wer:.2f} %\n"
         f"words {total.words}  substitutions {total.substitutions}  "
-        f"deletions {total.deletions}  insertions {total.insertions}  audio {report.audio_seconds:.1f} s  "
-        f"RTF {report.rtf:.3f}  ({report.count} files in {time.monotonic() - begun:.0f} s{damaged})"
+        f"deletions {total.deletions}  insertions {total.insertions}\n"
+        f"audio {report.audio_seconds:.1f} s  RTF {report.rtf:.3f}  "
+        f"({report.count} files in {time.monotonic() - begun:.0f} s{damaged})"
     )
     if json_output is not None:
         try:

@@ -7,7 +7,9 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+import typer
 
 from asr.cli.tell import tell
 
@@ -39,25 +41,47 @@ def summarise(statistics: Statistics) -> None:
         tell(f"recognition was up to {statistics.most_lag:.1f} s behind the sound; {faster}")
 
 
-@contextmanager
-def signals_stop(source: Stoppable, *streams: Hasty) -> Iterator[None]:
-    """The first SIGINT or SIGTERM ends the sound, so that the utterance is finished; a second one does as ever."""
+class _TooEarly(KeyboardInterrupt):
+    """A signal, before there was any sound."""
 
-    def stop(number: int, frame: object) -> None:
-        restore()
-        source.stop()
-        for stream in streams:
+
+class Signals:
+    """What SIGINT and SIGTERM do to a command that listens; a context manager for the main thread.
+
+    The first one ends the command at once, with a line, while it loads; from `finish` on it ends the sound, so that the
+    utterance is finished. A second one does as ever.
+    """
+
+    def __init__(self) -> None:
+        self._source: Stoppable | None = None
+        self._streams: tuple[Hasty, ...] = ()
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Signals:
+        self._before = {number: signal.signal(number, self._stop) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        self._restore()
+        if kind is _TooEarly:
+            tell("ended before it listened")
+            raise typer.Exit
+
+    def finish(self, source: Stoppable, *streams: Hasty) -> None:
+        """There is something to finish from now on."""
+        self._source, self._streams = source, streams
+
+    def _stop(self, number: int, frame: object) -> None:
+        self._restore()
+        if self._source is None:
+            raise _TooEarly
+        self._source.stop()
+        for stream in self._streams:
             stream.hurry()
 
-    def restore() -> None:
-        for number, handler in before.items():
+    def _restore(self) -> None:
+        for number, handler in self._before.items():
             signal.signal(number, handler)
-
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        restore()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from asr.cli.listening import quiet_libraries, signals_stop, summarise
+from asr.cli.listening import Signals, quiet_libraries, summarise
 from asr.cli.options import (
     DEVICE,
     LIVE,
@@ -179,7 +179,7 @@ def live(
     refuse_overwriting(output, [] if input is None else [input])
     words = read_hotwords(hotword, hotwords)
     writing = read_writing(numbers, plain, spoken_punctuation, replacements)
-    with ExitStack() as resources:
+    with Signals() as signals, ExitStack() as resources:
         view = resources.enter_context(_open_view(format))
         from asr.audio.microphone import Microphone
         from asr.audio.playback import Playback
@@ -224,7 +224,7 @@ def live(
             _open_remote(server, token) if recognizer is None else recognizer.stream(options, shown.tell)
             for _ in sources
         ]
-        resources.enter_context(signals_stop(Sources(sources), *streams))
+        signals.finish(Sources(sources), *streams)
         names = " and ".join(f"{each.name} at {each.sample_rate} Hz" for each in sources)
         view.begin(
             " + ".join(each.name for each in sources),

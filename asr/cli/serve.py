@@ -83,13 +83,22 @@ def serve(
         typer.Option(
             "--certfile",
             metavar="FILE",
+            exists=True,
+            dir_okay=False,
             help="Certificate (PEM) for TLS, which browsers want for a microphone that is not on this machine.",
             rich_help_panel=WHO,
         ),
     ] = None,
     keyfile: Annotated[
         Path | None,
-        typer.Option("--keyfile", metavar="FILE", help="Its key, if not in the same file.", rich_help_panel=WHO),
+        typer.Option(
+            "--keyfile",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="Its key, if not in the same file.",
+            rich_help_panel=WHO,
+        ),
     ] = None,
     streams: Annotated[
         int | None,

@@ -72,7 +72,7 @@ def _spelling(settings: TrainConfig, splits: dict[str, list[Manifest]]) -> tuple
     from asr.training.setup import prepare_tokenizer, start_model
 
     if "train" not in splits:
-        raise ManifestError("data.train: names no manifest: give one with --set data.train=[my.jsonl]")
+        raise ManifestError("data.train: names no manifest: give one with --set 'data.train=[my.jsonl]'")
     started = start_model(settings)
     with tempfile.TemporaryDirectory() as folder:
         kept = Path(folder, "pieces.model")

@@ -146,4 +146,4 @@ def _reach(i: Inspection) -> str:
     back = (i.attention * distance.clamp(min=0)).sum(1).mean() * i.seconds
     ahead = (i.attention * (-distance).clamp(min=0)).sum(1).mean() * i.seconds
     past = (i.attention * (distance > 0)).sum(1).mean()
-    return f"{100 * past:.0f} % looks back; mean reach {back:.2f} s back, {ahead:.2f} s ahead"
+    return f"{100 * past:.0f} % looks back; reaches {back:.2f} s back, {ahead:.2f} s ahead"

@@ -68,16 +68,16 @@ class PartialHypothesis(Protocol):
 
 
 class CtcPartial:
-    """Greedy CTC, for a machine that is too slow for the decoder. None of its words are stable: the final is not CTC's.
+    """Greedy CTC, for a machine that is too slow for the decoder. All words but the last are stable: outputs of CTC are
+    never revised, so that the best path only grows, and nothing but its last word can become longer.
 
     Args:
         model: the model.
-        before: what has been written of the utterance already.
-        stable: the prefix of it that will not change.
+        before: what has been written of the utterance already; it stays.
     """
 
-    def __init__(self, model: SpeechModel, before: str = "", stable: str = "") -> None:
-        self.model, self.before, self.text, self.stable = model, before, before, stable
+    def __init__(self, model: SpeechModel, before: str = "") -> None:
+        self.model, self.before, self.text, self.stable = model, before, before, before
         self.pieces: list[int] = []
         self._log_probs: list[Tensor] = []
 
@@ -85,6 +85,7 @@ class CtcPartial:
         self._log_probs.append(log_probs)
         heard = self.model.tokenizer.decode(ctc_greedy(torch.cat(self._log_probs)))
         self.text = f"{self.before} {heard}".strip()
+        self.stable = f"{self.before} {heard.rpartition(' ')[0]}".strip()
 
     def revise(self, memory: Tensor, at: int) -> None:
         """Greedy CTC reads no memory."""

@@ -84,7 +84,7 @@ class Partials:
         """By the decoder from the next utterance on, or by greedy CTC at once, after what the decoder has written."""
         self._decoder, self._revises, self._revision = decoder, decoder and self._look_ahead < LOOK_AHEAD, None
         if self._hypothesis is not None and not decoder:
-            self._hypothesis = CtcPartial(self.model, self._hypothesis.text, self._hypothesis.stable)
+            self._hypothesis = CtcPartial(self.model, self._hypothesis.text)
 
     def forget(self) -> None:
         """Lets go of what no utterance will need."""

@@ -78,7 +78,7 @@ class Display:
             return
         text = printable(text)
         if self._bar is not None:
-            self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+            self._bar.console.print(text, markup=False, highlight=False)  # broken between words
         else:
             print(text, file=sys.stderr, flush=True)
 

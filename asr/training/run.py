@@ -55,7 +55,7 @@ class SpeechRun:
         self.notes = folder.settle_config(config) if team.leads else []  # lines to show before training
         manifests = open_manifests(config.data.train)
         if not manifests:
-            raise ManifestError("data.train: names no manifest: give one with --set data.train=[my.jsonl]")
+            raise ManifestError("data.train: names no manifest: give one with --set 'data.train=[my.jsonl]'")
         started = start_model(config)
         with team.leader_first():
             tokenizer = prepare_tokenizer(config.tokenizer, manifests, config.data, folder.pieces, started)

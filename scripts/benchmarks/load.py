@@ -1,6 +1,6 @@
 """How many people one server listens to, and what becomes of it under attack.
 
-    python scripts/benchmarks/load.py --streams 4 8 12 --seconds 30 --loop talk.flac
+    python scripts/benchmarks/load.py --streams 4 8 12 --seconds 30 --loop tests/data/sample.flac
     python scripts/benchmarks/load.py --attack
 
 starts `asr serve` on the loopback address. `--streams`: so many clients at a time speak at real-time pace (default: the

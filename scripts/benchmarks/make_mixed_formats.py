@@ -1,13 +1,14 @@
 """A folder of recordings in many formats, made of manifests whose texts are known, to try batch decoding on.
 
-    python scripts/benchmarks/make_mixed_formats.py OUT set/test.jsonl another/test.jsonl --limit 10
-    asr transcribe OUT -d TEXTS -f txt,json
-    python scripts/benchmarks/make_mixed_formats.py OUT --score TEXTS
+    python scripts/benchmarks/make_mixed_formats.py runs/mixed runs/sample/train.jsonl --limit 10
+    asr transcribe runs/mixed -d runs/mixed-texts -f txt,json
+    python scripts/benchmarks/make_mixed_formats.py runs/mixed --score runs/mixed-texts
 
-writes OUT/FORMAT/SET/NAME.SUFFIX for each format and OUT/references.jsonl; --score prints the word error rate of each
-format and set. `original` holds the samples as 32-bit floating-point WAV. With --deal each utterance is in one other
-format only, dealt in turn, so that large sets can be decoded whole; each format is compared with the originals of its
-utterances. Formats of which TEXTS has no folder are passed over.
+of manifests, one or more (README.md beside this file makes `runs/sample`), writes OUT/FORMAT/SET/NAME.SUFFIX for each
+format and OUT/references.jsonl; --score prints the word error rate of each format and set. `original` holds the samples
+as 32-bit floating-point WAV. With --deal each utterance is in one other format only, dealt in turn, so that large sets
+can be decoded whole; each format is compared with the originals of its utterances. Formats of which TEXTS has no folder
+are passed over.
 """
 
 from __future__ import annotations

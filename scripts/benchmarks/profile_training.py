@@ -1,7 +1,8 @@
 """How fast a recipe trains on this machine, how near that is to what its processor can do, and what takes the time.
 
-    python scripts/benchmarks/profile_training.py configs/base-en.yaml --set data.train=[mine.jsonl]
+    python scripts/benchmarks/profile_training.py configs/tiny.yaml
 
+of the corpus that configs/README.md makes, or another recipe with `--set 'data.train=[runs/mine/train.jsonl]'`:
 runs a few steps of `asr train` in a folder that is thrown away, three times: as they are, to measure seconds of audio a
 second (the first step warms up and is left out), with their floating-point operations counted, and under PyTorch's
 profiler. The peak is what a large matrix product reaches with the same threads, in float32 and in bf16.

@@ -1,6 +1,6 @@
 """Hours of stream: memory stays flat, chunks take no longer, and what is heard does not depend on what came before.
 
-    python scripts/benchmarks/soak.py --hours 2 --loop talk.flac
+    python scripts/benchmarks/soak.py --hours 2 --loop tests/data/sample.flac
 
 feeds a recording (default: the repository's sample) over and over again, with partials and finals by the attention
 decoder. From the third pass on each must be written down like the third, times must go on increasing, and memory and

@@ -1,6 +1,6 @@
 """Averages two models of one line of training, which often read better than either.
 
-    python scripts/recipes/average_models.py runs/new/model en averaged --share 0.6
+    python scripts/recipes/average_models.py runs/further/model en runs/averaged --share 0.6
 
 writes a model of 0.6 of the first one's weights and 0.4 of the second's (Wortsman et al. 2022, "Robust fine-tuning of
 zero-shot models"). Tokenizers are the first one's, and so is an attention decoder that has not been trained.

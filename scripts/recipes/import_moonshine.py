@@ -1,9 +1,10 @@
 """Moonshine base-en's encoder as the frozen teacher of a training run, checked against ONNX Runtime.
 
     pip install moonshine-cpp==0.1.4 onnxruntime
-    python scripts/recipes/import_moonshine.py OUT [MOONSHINE]
+    python scripts/recipes/import_moonshine.py runs/teacher
 
-MOONSHINE is the folder `models/base-en` of the package moonshine-cpp (MIT); by default the installed one. OUT is what
+It reads the folder `models/base-en` of the package moonshine-cpp (MIT), the installed one or the one that is named
+after the output. `runs/teacher` is what
 `teacher.folder` of a training configuration names. The same weights are what the built-in model's encoder started from.
 """
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Trains the classifier of spoken words (asr/nn/commands.py): six wake words, ten digits, and everything else.
 
-    python scripts/recipes/train_commands.py CORPORA --run runs/commands
-    python scripts/recipes/train_commands.py CORPORA --test runs/commands/model
+    python scripts/recipes/train_commands.py corpora --run runs/commands
+    python scripts/recipes/train_commands.py corpora --test runs/commands/model
 
-CORPORA is a folder with wake-words, spoken-digits, picovoice-commands, librispeech-speakers and noise, as for
-train_gate.py. Noise, level and filters are applied to mel powers, which is fast; speeds are made beforehand.
+`corpora` is a folder that is not in the repository, as for train_gate.py, with wake-words, spoken-digits,
+picovoice-commands, librispeech-speakers and noise (asr/models/en/README.md lists where they come from). Noise, level
+and filters are applied to mel powers, which is fast; speeds are made beforehand.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Trains the CTC branch alone, many times over the same speech: the blocks below it are frozen and run only once.
 
     python scripts/recipes/train_ctc.py configs/base-en-ctc.yaml --run runs/ctc \\
-        --set data.train=[a.jsonl,b.jsonl] --set data.dev=[dev.jsonl]
+        --set 'data.train=[runs/mine/train.jsonl]' --set 'data.dev=[runs/mine/dev.jsonl]'
 
 The batches of the first epoch are augmented, cut into chunks and sent through the frozen blocks; what the branch reads
 is kept in the run's folder, 0.2 GB an hour of speech. A step on a kept batch costs a fifth of one on sound. `asr train`

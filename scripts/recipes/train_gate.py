@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Trains the speech gate (asr/nn/gate.py) on speech under noise, noise alone, and noises that are synthesised.
 
-    python scripts/recipes/train_gate.py CORPORA --run runs/gate
-    python scripts/recipes/train_gate.py CORPORA --held-out noises
-    asr transcribe noises --vad -d texts         # names each file in which no words were heard
+    python scripts/recipes/train_gate.py corpora --run runs/gate
+    python scripts/recipes/train_gate.py corpora --held-out runs/noises
+    asr transcribe runs/noises --vad -d runs/noise-texts         # names each file in which no words were heard
 
-CORPORA is a folder with a folder for each corpus, in it train.jsonl and train.tar; `noise` among them holds sounds that
-are no speech. Where speech is, is told from the level of the clean recordings before noise is added. Three fifths of
-each class of noise are trained on, the rest is held out for scripts/benchmarks/compare_gates.py:
-`--held-out` writes it as sound files, in which nothing should become words, and trains nothing.
+`corpora` is a folder that is not in the repository: a folder for each corpus (asr/models/en/README.md lists where they
+come from), in it train.jsonl and train.tar; `noise` among them holds sounds that are no speech. Where speech is, is
+told from the level of the clean recordings before noise is added. Three fifths of each class of noise are trained on,
+the rest is held out for scripts/benchmarks/compare_gates.py: `--held-out` writes it as sound files, in which nothing
+should become words, and trains nothing.
 """
 
 from __future__ import annotations

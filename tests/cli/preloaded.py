@@ -2,7 +2,7 @@
 
 import torch
 
-import asr.cli
+import asr.cli.commands
 import asr.training.run  # noqa: F401
 from asr.recognition.recognizer import Recognizer
 

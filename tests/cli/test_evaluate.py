@@ -45,8 +45,8 @@ def test_totals_files_and_failures(manifest, tmp_path):
     assert result["cer"] > 0
     assert len(result["files"]) == 2
     assert result["text"] == "normalised"  # as data.text: the form in which the English model learnt to write
-    assert f"normalised WER {result['normalised']['wer']:.2f} %" in done.stdout.splitlines()[-1]
-    assert f"WER {result['wer']:.2f} %" in done.stdout.splitlines()[-1]
+    assert f"normalised WER {result['normalised']['wer']:.2f} %" in done.stdout.splitlines()[-3]
+    assert f"WER {result['wer']:.2f} %" in done.stdout.splitlines()[-3]
     assert len(done.stdout.splitlines()) == 3
 
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import asr as package
-from asr.cli import app, main
+from asr.cli import main
+from asr.cli.commands import app
 from asr.cli.options import EVALUATE, MODEL, TRANSCRIBE, Defaults
 from asr.events import Final
 from asr.formats import open_writer

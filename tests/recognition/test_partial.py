@@ -13,7 +13,16 @@ import asr.recognition.partial
 from asr.audio.files import read_audio
 from asr.evaluation.wer import error_rate
 from asr.events import Endpoint, Final, Partial
-from asr.recognition.partial import MOST_PASSES, PLAUSIBLE, PLAUSIBLE_MORE, SURE, SURE_UNHEARD, UNHEARD, DecoderPartial
+from asr.recognition.partial import (
+    MOST_PASSES,
+    PLAUSIBLE,
+    PLAUSIBLE_MORE,
+    SURE,
+    SURE_UNHEARD,
+    UNHEARD,
+    CtcPartial,
+    DecoderPartial,
+)
 from asr.recognition.recognizer import Recognizer, StreamOptions
 from asr.search.alignment import align_words
 from asr.search.ctc import ctc_greedy
@@ -22,7 +31,7 @@ from asr.search.rules import NoRepeats
 from asr.text import letter_count
 from asr.tokenizer import PieceTable
 from tests.recordings import RATE, SAMPLE, TEXTS, speech_like
-from tests.small import ENCODER, TABLE, small_reader
+from tests.small import ENCODER, TABLE, small_model, small_reader
 
 
 def posteriors(model, positions: int) -> torch.Tensor:
@@ -221,8 +230,31 @@ def test_partials_do_not_depend_on_how_the_stream_is_cut(english):
     assert texts[0] == texts[1] == texts[2]
 
 
+@pytest.fixture(scope="module")
+def model():
+    return small_model()
+
+
+@given(st.integers(0, 10**6), st.lists(st.integers(1, 30), min_size=2, max_size=6), st.sampled_from(["", "Said so"]))
+def test_what_ctc_has_settled_is_never_taken_back(model, seed, sizes, before):
+    """Whatever it hears, and after whatever the decoder wrote before the machine became too slow for it."""
+    partial, generator = CtcPartial(model, before), torch.Generator().manual_seed(seed)
+    for size in sizes:
+        text, stable = partial.text, partial.stable
+        heard = torch.randn(size, len(model.tokenizer), generator=generator).mul(3).log_softmax(-1)
+        partial.update(torch.zeros(1, size, ENCODER.d_model), heard)
+        assert partial.text.startswith(text)
+        assert partial.text.startswith(partial.stable)
+        assert partial.stable.startswith(stable)
+        assert len(partial.text[len(partial.stable) :].split()) <= 1
+
+
 def test_ctc_partials_for_slow_machines(recognizer):
-    stream = recognizer.stream(StreamOptions(partials="ctc", second_pass=False))
-    partials = [e for e in stream.accept(read_audio(SAMPLE)[: 16000 * 4], 16000) if isinstance(e, Partial)]
-    assert partials
-    assert {partial.stable for partial in partials} == {""}, "greedy CTC is never shown as settled"
+    stream, settled = recognizer.stream(StreamOptions(partials="ctc", second_pass=False)), []
+    events = stream.accept(read_audio(SAMPLE)[: 16000 * 4], 16000) + stream.finish()
+    for partial in (e for e in events if isinstance(e, Partial)):
+        assert partial.text.startswith(partial.stable)
+        settled.append(partial.stable)
+    (final,) = (e.text for e in events if isinstance(e, Final))
+    assert settled[-1] == final.rpartition(" ")[0]
+    assert all(later.startswith(earlier) for earlier, later in itertools.pairwise(settled))
