@@ -15,6 +15,7 @@ from asr.cli.options import (
     MACHINE,
     MODEL,
     SPEED,
+    Beams,
     Device,
     Model,
     Partials,
@@ -77,6 +78,7 @@ def latency(
         Partials, typer.Option("--partials", help="What reads the partials.", rich_help_panel=SPEED)
     ] = Partials.decoder,
     second_pass: SecondPass = Switch.on,
+    beams: Beams = LIVE.beams,
     vad: Vad = LIVE.vad,
     clock: Annotated[
         Clock,
@@ -120,6 +122,7 @@ def latency(
             chunk_ms,
             look_ahead_ms,
             second_pass=second_pass is Switch.on,
+            beams=beams,
             partials=partials.value,
             endpoint=EndpointRules(pause=LIVE.pause_ms / 1000),
             vad=vad,

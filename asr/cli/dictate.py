@@ -16,6 +16,7 @@ from asr.cli.options import (
     MODEL,
     SPEED,
     AsNumbers,
+    Beams,
     ChunkMs,
     Device,
     HotwordFile,
@@ -96,6 +97,7 @@ def dictate(
     chunk_ms: ChunkMs = LIVE.chunk_ms,
     look_ahead_ms: LookAheadMs = LIVE.look_ahead_ms,
     second_pass: SecondPass = Switch.on,
+    beams: Beams = LIVE.beams,
     partials: Annotated[
         Partials,
         typer.Option(
@@ -173,6 +175,7 @@ def dictate(
             chunk_ms=chunk_ms,
             look_ahead_ms=look_ahead_ms,
             second_pass=second_pass is Switch.on,
+            beams=beams,
             partials=partials.value,
             endpoint=EndpointRules(pause_ms / 1000, unheard_ms / 1000, longest_s),
             vad=vad,

@@ -20,6 +20,7 @@ from asr.cli.options import (
     SOUND,
     SPEED,
     AsNumbers,
+    Beams,
     ChunkMs,
     Device,
     HotwordFile,
@@ -100,6 +101,7 @@ def live(
     chunk_ms: ChunkMs = LIVE.chunk_ms,
     look_ahead_ms: LookAheadMs = LIVE.look_ahead_ms,
     second_pass: SecondPass = Switch.on,
+    beams: Beams = LIVE.beams,
     partials: Annotated[
         Partials,
         typer.Option(
@@ -211,6 +213,7 @@ def live(
             chunk_ms=chunk_ms,
             look_ahead_ms=look_ahead_ms,
             second_pass=second_pass is Switch.on,
+            beams=beams,
             partials=partials.value,
             endpoint=EndpointRules(pause_ms / 1000, unheard_ms / 1000, longest_s),
             vad=vad,

@@ -14,6 +14,7 @@ from asr.cli.options import (
     MODEL,
     SPEED,
     AsNumbers,
+    Beams,
     ChunkMs,
     Device,
     HotwordFile,
@@ -119,6 +120,7 @@ def serve(
     chunk_ms: ChunkMs = LIVE.chunk_ms,
     look_ahead_ms: LookAheadMs = LIVE.look_ahead_ms,
     second_pass: SecondPass = Switch.on,
+    beams: Beams = LIVE.beams,
     partials: Annotated[
         Partials,
         typer.Option("--partials", help="Words while they are said, as of asr live.", rich_help_panel=SPEED),
@@ -173,6 +175,7 @@ def serve(
         chunk_ms=chunk_ms,
         look_ahead_ms=look_ahead_ms,
         second_pass=second_pass is Switch.on,
+        beams=beams,
         partials=partials.value,
         endpoint=EndpointRules(pause_ms / 1000, unheard_ms / 1000, longest_s),
         vad=vad,

@@ -16,6 +16,7 @@ from asr.cli.options import (
     SOUND,
     TRANSCRIBE,
     AsNumbers,
+    Beams,
     ChunkMs,
     Device,
     Engine,
@@ -145,6 +146,7 @@ def transcribe(
     chunk_ms: ChunkMs = TRANSCRIBE.chunk_ms,
     look_ahead_ms: LookAheadMs = TRANSCRIBE.look_ahead_ms,
     second_pass: SecondPass = Switch.on,
+    beams: Beams = TRANSCRIBE.beams,
     pause_ms: PauseMs = TRANSCRIBE.pause_ms,
     unheard_ms: UnheardMs = TRANSCRIBE.unheard_ms,
     longest_s: LongestS = TRANSCRIBE.longest_s,
@@ -206,7 +208,14 @@ def transcribe(
     rules = EndpointRules(pause=pause_ms / 1000, unheard=unheard_ms / 1000, longest=longest_s)
     second = second_pass is Switch.on
     options = StreamOptions(
-        chunk_ms, look_ahead_ms, second_pass=second, endpoint=rules, vad=vad, hotwords=words, writing=writing
+        chunk_ms,
+        look_ahead_ms,
+        second_pass=second,
+        beams=beams,
+        endpoint=rules,
+        vad=vad,
+        hotwords=words,
+        writing=writing,
     )
     settings = Settings(model, device, threads, options, separate, precision=precision.value, track=track, raw=headless)
     jobs = 1 if piped else jobs
