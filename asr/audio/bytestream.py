@@ -4,9 +4,12 @@ import io
 import os
 import select
 import shutil
+import signal
 import sys
 import tempfile
-from contextlib import ExitStack
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import BinaryIO
 
 from asr.errors import AudioError
@@ -37,6 +40,7 @@ class ByteStream:
     def __init__(self, file: BinaryIO, resources: ExitStack):
         self._file, self._resources = file, resources
         self._interrupt: KeyboardInterrupt | None = None
+        self._waits = False  # a KeyboardInterrupt now is caught by `read`
         self._left: int | None = None  # bytes up to the end of the sound, where it is known
         self._wake: tuple[int, int] | None = None  # a pipe whose writing end ends a `read` that waits
         # A pipe's read1 gives what has arrived, where its read would wait until all that was asked for has.
@@ -67,15 +71,18 @@ class ByteStream:
         if self._ahead:
             ahead, self._ahead = self._ahead[:count], self._ahead[count:]
             return ahead
-        if self._interrupt is not None:  # ffmpeg asks again after an end
-            return b""
         try:
+            self._waits = True
+            if self._interrupt is not None:  # ffmpeg asks again after an end
+                return b""
             if self._wake is not None and self._wake[0] in select.select([self._file, self._wake[0]], [], [])[0]:
                 return b""
             return self._read(count)
         except KeyboardInterrupt as interrupt:
             self._interrupt = interrupt
             return b""
+        finally:
+            self._waits = False
 
     def give_back(self, data: bytes) -> None:
         """Let what has been read be read again."""
@@ -85,8 +92,35 @@ class ByteStream:
         """What follows the next `count` bytes is no sound, and is passed over."""
         self._left = count
 
+    @contextmanager
+    def keeping_interrupts(self) -> Iterator[None]:
+        """While ffmpeg is at work, which calls `read` and would lose a KeyboardInterrupt there, one is kept for
+        `raise_interrupt`, and `read` comes to its end.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        ours = {number: handler for number, handler in handlers.items() if callable(handler)}
+
+        def keep(number: int, frame: object) -> None:
+            try:
+                ours[number](number, frame)
+            except KeyboardInterrupt as interrupt:
+                if self._waits:  # inside of the `try` of `read`
+                    raise
+                self._interrupt = interrupt
+
+        for number in ours:
+            signal.signal(number, keep)
+        try:
+            yield
+        finally:
+            for number, handler in ours.items():
+                signal.signal(number, handler)
+
     def raise_interrupt(self) -> None:
-        """Raise the KeyboardInterrupt that came while `read` waited: ffmpeg, which called it, would have lost it."""
+        """Raise the KeyboardInterrupt that was kept."""
         if self._interrupt is not None:
             raise self._interrupt
 

@@ -233,7 +233,12 @@ class AudioFile:
         from av.error import FFmpegError
 
         try:
-            for packet in self._container.demux() if self._of_all_tracks else self._container.demux(self._stream):
+            demuxer = self._container.demux() if self._of_all_tracks else self._container.demux(self._stream)
+            while True:
+                with self._bytes.keeping_interrupts():
+                    packet = next(demuxer, None)
+                if packet is None:
+                    break
                 if packet.size and packet.stream is self._stream:
                     yield packet
                 elif packet.size and packet.pts is not None:
@@ -290,7 +295,8 @@ class AudioFile:
         # PyAV 19 has given up the argument: it replaces what is no UTF-8 in tags by itself.
         lenient = {"metadata_errors": "replace"} if int(av.__version__.split(".")[0]) < 19 else {}
         try:
-            container = av.open(self._bytes, "r", format=form, options=options, **lenient)
+            with self._bytes.keeping_interrupts():
+                container = av.open(self._bytes, "r", format=form, options=options, **lenient)
         except av.error.FFmpegError as error:
             self._bytes.raise_interrupt()
             if self._bytes.head[4:8] == b"ftyp":

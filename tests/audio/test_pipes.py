@@ -1,5 +1,8 @@
 """Reading sound from standard input and from file objects that cannot seek."""
 
+import itertools
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from asr.audio.files import read_audio
+from asr.audio.bytestream import ByteStream
+from asr.audio.files import AudioFile, read_audio
 from tests.audio.makers import (
     FORMATS,
     NOT_TRIMMED,
@@ -17,6 +21,7 @@ from tests.audio.makers import (
     check_sound,
     with_soundfile,
 )
+from tests.recordings import SAMPLE
 from tests.sound_server import guarded
 
 READ_STANDARD_INPUT = """
@@ -77,3 +82,24 @@ def test_a_file_object_that_cannot_seek():
 def test_a_piped_wav_ends_where_its_header_says(form: str, subtype: str):
     data = with_soundfile(np.stack([SOUND] * 2, 1), form, subtype)
     check_sound(read_audio(Pipe(data + b"LIST\x00\x10\x00\x00" + 4096 * b"\x55")))
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_ctrl_c_is_heard_wherever_it_comes(monkeypatch, number):
+    """Also where ffmpeg is about to ask for more: an exception that leaves what it calls is lost."""
+    calls, read = itertools.count(1), ByteStream.read
+
+    def interrupted(self: ByteStream, count: int) -> bytes:
+        if next(calls) == number:
+            signal.raise_signal(signal.SIGINT)
+        return read(self, count)
+
+    monkeypatch.setattr(ByteStream, "read", interrupted)
+    before = signal.getsignal(signal.SIGINT)
+    reader, writer = os.pipe()
+    os.write(writer, SAMPLE.read_bytes()[:60_000])  # what a pipe holds; it stays open
+    with os.fdopen(reader, "rb") as pipe, pytest.raises(KeyboardInterrupt), AudioFile(pipe, 16000) as file:
+        for _ in file.blocks():
+            pass
+    os.close(writer)
+    assert signal.getsignal(signal.SIGINT) is before
