@@ -42,13 +42,15 @@ def test_one_beam_is_the_best_piece_after_each_other(seed, size):
 def test_with_a_beam_for_every_piece_the_likeliest_short_text_is_found(seed):
     """Of all texts of up to two pieces, scored one by one; the bound is two pieces, which the length gives."""
     decoder, memory = decoder_of(seed), memory_of(seed, 12)
-    ((best, *_),) = attention_beam(decoder, TABLE, memory, None, [0.0], DECODER.vocabulary)
+    ((best, *_),) = attention_beam(decoder, TABLE, memory, None, [0.0], DECODER.vocabulary - 1)
     scores = {}
     others = [piece for piece in range(DECODER.vocabulary) if piece != DECODER.end]
-    for text in [(), *((a,) for a in others), *itertools.product(others, others)]:
-        fed = torch.tensor([[DECODER.start, *text]])
-        known = decoder.score(fed, memory)[0].log_softmax(-1)
-        scores[text] = sum(known[i, piece].item() for i, piece in enumerate((*text, DECODER.end)))
+    for length in range(3):
+        texts = list(itertools.product(others, repeat=length))
+        fed = torch.tensor([[DECODER.start, *text] for text in texts])
+        known = decoder.score(fed, memory.expand(len(texts), -1, -1)).log_softmax(-1)
+        said = torch.tensor([[*text, DECODER.end] for text in texts])
+        scores |= dict(zip(texts, known.gather(2, said[..., None]).sum((1, 2)).tolist(), strict=True))
     likeliest = max(scores, key=scores.__getitem__)
     assert tuple(best.text.pieces) == likeliest
     assert best.total == pytest.approx(scores[likeliest], abs=1e-3)
