@@ -96,6 +96,7 @@ def test_an_interrupted_run_goes_on_with_the_same_losses(corpus, start, tmp_path
     assert [entry["loss"] for entry in logged(parts / "run")] == [entry["loss"] for entry in logged(whole / "run")]
 
 
+@pytest.mark.slow
 def test_a_branch_that_leaves_earlier_learns_in_copies_of_the_blocks_above(corpus, start, tmp_path):
     """fork_ctc.py, then training with Muon, two batches a step: what the decoder reads stays as it is."""
     fork = [sys.executable, SCRIPT.parent / "fork_ctc.py", start, tmp_path / "forked", "--after", "1"]
@@ -170,6 +171,7 @@ def test_noise_is_to_be_silent_about(corpus, start, tmp_path):
     assert after < 0.5 * before
 
 
+@pytest.mark.slow
 def test_what_other_runs_have_kept_is_trained_on(corpus, start, tmp_path):
     """One run keeps only; another, which keeps less, trains on both, and a run that kept nothing is named."""
     settings, folders = branch_alone(corpus, start), [tmp_path / name for name in ("one", "other")]

@@ -53,6 +53,7 @@ def alone(corpus, tmp_path_factory):
     return run
 
 
+@pytest.mark.slow
 def test_two_processes_do_what_one_does_with_twice_the_batches_and_one_goes_on(corpus, alone, tmp_path):
     run = tmp_path / "run"
     status, errors = torchrun(run, settings=(*SETTINGS, corpus, "schedule.steps=4"))
